@@ -37,6 +37,7 @@ from streamgraft_pe_runtime import (
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as_former
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
+from streamgraft_pe_runtime.lost_checkpoints import has_left
 from streamgraft_pe_runtime.protocol.failures import FENCED
 from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined, telling
 
@@ -113,6 +114,7 @@ class JointCheckpoints:
     def take_alone(self, shard: int) -> Path:
         """Return a shard's own checkpoint, for a query that runs it alone."""
         own, holder = self._own(shard), self._holder(shard)
+        self._check_left(shard, holder)
         if holder.query is None:
             query_logs.reopen(own)  # a takeover may have been cut off
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
@@ -181,6 +183,7 @@ class JointCheckpoints:
 
     def _end(self, shard: int, holder: _Holder) -> Position | None:
         """Return a shard's position once nobody can bring it further."""
+        self._check_left(shard, holder)
         if holder.query is None:
             own = self._own(shard)
             if modes.may_be_repeated(own):  # only a query in real-time mode can end that
@@ -204,6 +207,17 @@ class JointCheckpoints:
         _mark(holder.query)
         end = query_logs.read(holder.query)
         return description.ended(end).share(shard) if end else None
+
+    def _check_left(self, shard: int, holder: _Holder) -> None:
+        """Raise CheckpointDamaged for a shard without anything that a query has run: a query runs
+        once it is named in the folders of all its shards."""
+        own = self._own(shard)
+        if holder.number >= 0 or has_left(own):
+            return
+        for query in (self.stage / QUERIES).glob("*"):
+            ran = query_logs.newest(query / "commits") > 0
+            if ran and shard in self._description(query).shards:
+                raise CheckpointDamaged(own, f"it is gone, though query {query.name} ran it")
 
     def _description(self, query: Path) -> Description:
         file = query / _SHARDS_FILE

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 ROLLED_BACK = "rolled-back"
 """File in a shard's folder that was made from a cut, with the uid of the rollback. The cut may be
 of before its first batch."""
-_LEFT = ("*/offsets", "*/sources", f"*/{ROLLED_BACK}", "queries/*/offsets", "queries/*/sources")
+_LEFT = ("offsets", "sources", ROLLED_BACK)
 _NO_RIGHT = "AuthorizationException"
 
 
@@ -32,13 +32,18 @@ def life_of(stage: Path) -> str:
     return "/".join(stage.parts[-2:])
 
 
+def has_left(checkpoint: Path) -> bool:
+    """Return whether a checkpoint is one that was begun, or put back."""
+    return any((checkpoint / name).exists() for name in _LEFT)
+
+
 def check(stage: Path, written: Callable[[], str | None]) -> None:
     """Raise CheckpointDamaged if a stage has nothing, and yet has written.
 
     `stage`: its folder; `written` returns a ledger that says so. The volume is shared, so what
     another PE has begun is there as well.
     """
-    if any(next(stage.glob(pattern), None) for pattern in _LEFT):
+    if any(has_left(place) for place in (*stage.glob("*"), *stage.glob("queries/*"))):
         return
     if ledger := written():
         why = (

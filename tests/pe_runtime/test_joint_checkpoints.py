@@ -7,6 +7,7 @@ between the start of the query and its first batch.
 
 import json
 import os
+import shutil
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from streamgraft_pe_runtime.arrangement import arrange
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, entries
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother
+from streamgraft_pe_runtime.lost_checkpoints import ROLLED_BACK
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.spark_log import Position
 
@@ -446,6 +448,25 @@ def test_damage_in_a_shard_is_not_its_neighbours_concern(tmp_path: Path) -> None
     assert first.exists()
     with pytest.raises(CheckpointDamaged):
         stage.take_over([2, 3], nowhere)
+
+
+def test_a_shard_that_has_run_does_not_begin_anew(tmp_path: Path) -> None:
+    """Its folder is gone; a cut of before its first batch may have taken its place."""
+    brokers = FakeBrokers()
+    stage = stage_of(tmp_path, brokers)
+    owner = Owner(brokers)
+    owner.start(stage, [0, 1])
+    owner.batch(5)
+    owner.batch(5)
+    shutil.rmtree(tmp_path / "1")
+    for shards in ([0, 1], [1], [1, 2]):
+        with pytest.raises(CheckpointDamaged, match=f"{tmp_path}/1: it is gone"):
+            stage.take_over(shards, nowhere)
+    with pytest.raises(CheckpointDamaged):
+        stage.take_alone(1)
+    (tmp_path / "1").mkdir(exist_ok=True)
+    (tmp_path / "1" / ROLLED_BACK).write_text("uid")
+    assert read_checkpoint(stage.take_over([1], nowhere)).positions == {}
 
 
 ACTIONS = (
