@@ -46,6 +46,9 @@ CALM_SECONDS = 30.0
 """Between a recovery and the next kill, after the pool is full again: it rehearses the plans of
 sources and sinks when all is quiet."""
 
+SETTLED_SECONDS = 5.0
+"""Records have come out by then, if nothing happens."""
+
 console = Console()
 Keys = Mapping[int, list[str]]
 
@@ -157,9 +160,10 @@ class Traffic:
             return None
         added = []
         for probe in (self.probe, self.shared):
-            before = self._longest(probe, others, calm_until - CALM_SECONDS, calm_until)
+            # What was sent last may not have come out when the channel was struck.
+            calm = calm_until - CALM_SECONDS, calm_until - SETTLED_SECONDS
+            before = self._longest(probe, others, *calm)
             after = self._longest(probe, others, began, time.time())
-            console.print(f"neighbours' longest: {before:.2f} s before, {after:.2f} s behind it")
             added.append(max(0.0, after - before))
         return Delays(*added)
 
