@@ -107,9 +107,12 @@ class Job:
             plan = self.plan(pe)
             check_slots(plan, pe)
             name = f"{pe.job}-{pe.stage_name}"
-            checkpoint = self._folder / pe.stage_name
             seconds = BATCH_SECONDS if pe.real_time else 0.2
-            self.queries[pe.stage_name] = query.start(plan, checkpoint, seconds, name)
+            self.queries[pe.stage_name] = query.start(plan, self.checkpoint(pe), seconds, name)
+
+    def checkpoint(self, pe: PeMetadata) -> Path:
+        """Return the checkpoint of the query of a PE."""
+        return self._folder / pe.stage_name
 
     def plan(self, pe: PeMetadata) -> Plan:
         """Return what the query of a PE is made of."""

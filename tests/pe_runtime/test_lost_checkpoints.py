@@ -64,3 +64,21 @@ def test_a_stage_that_has_written_does_not_begin_anew(
     # Another life of the stage, or another job of that name, has written nothing.
     check(session, pe, stage.with_name(f"{stage.name}.2"))
     check(session, pe.model_copy(update={"job": "other"}), tmp_path / "none")
+
+
+@pytest.mark.parametrize("real_time", [False, True])
+def test_what_a_pod_has_left_amid_its_first_batch_stops_no_other(
+    session: SparkSession, cluster: Cluster, tmp_path: Path, real_time: bool
+) -> None:
+    """The draft of an entry in a log; Spark would take the checkpoint for another query's."""
+    topic = make_topic(cluster)
+    app = application(topic, real_time=real_time)
+    job = Job(app, session, cluster, tmp_path, rehearsed=True)
+    for log in ("commits", "offsets"):
+        folder = job.checkpoint(job.pes[0]) / log
+        folder.mkdir(parents=True)
+        (folder / ".0.draft.tmp").write_text("v1")
+    write(cluster, topic, range(10))
+    job.start()
+    assert sorted(row["n"] for row in rows(job.read(f"{topic}-copy", 10))) == [*range(10)]
+    job.stop()
