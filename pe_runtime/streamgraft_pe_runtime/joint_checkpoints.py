@@ -114,8 +114,8 @@ class JointCheckpoints:
     def take_alone(self, shard: int) -> Path:
         """Return a shard's own checkpoint, for a query that runs it alone."""
         own, holder = self._own(shard), self._holder(shard)
-        self._check_left(shard, holder)
         if holder.query is None:
+            self._check_left(shard, holder)
             query_logs.reopen(own)  # a takeover may have been cut off
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
             return own
@@ -183,8 +183,8 @@ class JointCheckpoints:
 
     def _end(self, shard: int, holder: _Holder) -> Position | None:
         """Return a shard's position once nobody can bring it further."""
-        self._check_left(shard, holder)
         if holder.query is None:
+            self._check_left(shard, holder)
             own = self._own(shard)
             if modes.may_be_repeated(own):  # only a query in real-time mode can end that
                 raise modes.OtherMode

@@ -5,8 +5,10 @@ brokers' certificates are checked against the system's CAs.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from streamgraft_common.kafka_credentials import (
     AUTHORITY,
@@ -62,6 +64,20 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
         for name, value in options.items()
         if name.startswith(_PREFIX)
     }
+
+
+@contextmanager
+def jvm_admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Iterator[Any]:
+    """Give an administrator's client of the JVM, with the options of Spark's source or sink.
+
+    librdkafka's may end the process (brokers.py).
+    """
+    kafka = {"bootstrap.servers": bootstrap_servers, **client_settings(options)}
+    admin = jvm.org.apache.kafka.clients.admin.Admin.create(jvm.java.util.HashMap(kafka))
+    try:
+        yield admin
+    finally:
+        admin.close(jvm.java.time.Duration.ZERO)
 
 
 def consumer_options(tls: bool) -> dict[str, str]:

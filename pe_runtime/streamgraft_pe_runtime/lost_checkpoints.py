@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from streamgraft_common import names
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
-from streamgraft_pe_runtime.kafka_access import client_settings, spark_options
+from streamgraft_pe_runtime.kafka_access import jvm_admin, spark_options
 
 log = logging.getLogger(__name__)
 
@@ -60,34 +60,27 @@ def written(session: SparkSession, metadata: PeMetadata, stage: Path) -> str | N
         return None
     pe: PeMetadata = metadata
     jvm: Any = session._jvm
-    clients = jvm.org.apache.kafka.clients.admin
-    kafka = {
-        "bootstrap.servers": place.bootstrap_servers,
-        **client_settings(spark_options(place.tls)),
-    }
+    spec = jvm.org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec
     groups = jvm.java.util.HashMap()
     for shard in range(pe.shard_count):
         own = names.transactional_id(pe.namespace, pe.job, pe.stage_name, shard)
-        groups.put(names.ledger_group(own), clients.ListConsumerGroupOffsetsSpec())
-    admin = clients.Admin.create(jvm.java.util.HashMap(kafka))
+        groups.put(names.ledger_group(own), spec())
     try:
-        found = admin.listConsumerGroupOffsets(groups).all().get()
-        return next(
-            (
-                f"consumer group {group} at {place.bootstrap_servers}"
-                for group in found
-                for position in found[group].values()
-                if position is not None and _has_batches(position, life_of(stage))
-            ),
-            None,
-        )
+        with jvm_admin(jvm, place.bootstrap_servers, spark_options(place.tls)) as admin:
+            found = admin.listConsumerGroupOffsets(groups).all().get()
     except Py4JJavaError as error:
         if _NO_RIGHT not in str(error.java_exception):
             raise
         log.info("ledgers can't be looked at: %s", error.java_exception)  # the sink says so better
         return None
-    finally:
-        admin.close(jvm.java.time.Duration.ZERO)
+    telling = (
+        group
+        for group in found
+        for position in found[group].values()
+        if position is not None and _has_batches(position, life_of(stage))
+    )
+    group = next(telling, None)
+    return group and f"consumer group {group} at {place.bootstrap_servers}"
 
 
 def _has_batches(position: Any, life: str) -> bool:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime.checkpoint_files import write
 from streamgraft_pe_runtime.checkpoint_health import reading
-from streamgraft_pe_runtime.kafka_access import client_settings, spark_options
+from streamgraft_pe_runtime.kafka_access import jvm_admin, spark_options
 from streamgraft_pe_runtime.positions import place_in
 from streamgraft_pe_runtime.protocol.failures import REPLACED
 
@@ -117,17 +117,13 @@ def ask(
 
 def _id_of(jvm: Any, port: InputPort, options: Mapping[str, str]) -> str:
     milliseconds = str(_TIMEOUT_SECONDS * 1000)
-    kafka = {
-        "bootstrap.servers": port.bootstrap_servers,
-        "request.timeout.ms": milliseconds,
-        "default.api.timeout.ms": milliseconds,
-        **client_settings({**spark_options(port.tls), **options}),
+    settings = {
+        "kafka.request.timeout.ms": milliseconds,
+        "kafka.default.api.timeout.ms": milliseconds,
+        **spark_options(port.tls),
+        **options,
     }
-    clients = jvm.org.apache.kafka.clients.admin
-    admin = clients.Admin.create(jvm.java.util.HashMap(kafka))
-    try:
+    with jvm_admin(jvm, port.bootstrap_servers, settings) as admin:
         described = admin.describeTopics(jvm.java.util.ArrayList([port.topic]))
         description = described.topicNameValues().get(port.topic).get()
         return str(description.topicId().toString())
-    finally:
-        admin.close(jvm.java.time.Duration.ZERO)

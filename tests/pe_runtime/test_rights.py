@@ -44,6 +44,7 @@ SECONDS = 60
 
 def prepared(broker: TlsBroker, folder: Path, patch: pytest.MonkeyPatch) -> AdminClient:
     """Make the topic, and the Secret's folder for our clients; return an administrator's client."""
+    folder.mkdir()
     for name, content in broker.secret.items():
         (folder / name).write_bytes(content)
     patch.setenv(KAFKA_VARIABLE, str(folder))
@@ -100,9 +101,7 @@ def test_missing_rights_are_named(
 ) -> None:
     """One after the other; with all of them the query writes."""
     with tls_broker(cluster, tmp_path, AUTHORIZER) as broker:
-        folder = tmp_path / "secret"
-        folder.mkdir()
-        admin = prepared(broker, folder, monkeypatch)
+        admin = prepared(broker, tmp_path / "secret", monkeypatch)
         said = refused(session, broker, tmp_path / "0")
         assert "transactional id n.j.s.0: the user needs Write and Describe" in said
         allow(admin, TRANSACTIONS, AclOperation.WRITE, AclOperation.DESCRIBE)
@@ -123,9 +122,7 @@ def test_an_export_that_may_not_be_read_is_left_out(
 ) -> None:
     """Also one that the user may write to, and so describe."""
     with tls_broker(cluster, tmp_path, AUTHORIZER) as broker:
-        folder = tmp_path / "secret"
-        folder.mkdir()
-        admin = prepared(broker, folder, monkeypatch)
+        admin = prepared(broker, tmp_path / "secret", monkeypatch)
         jvm: Any = session._jvm
         settings = client_settings(
             {"kafka.bootstrap.servers": broker.address, **spark_options(True)}
@@ -159,7 +156,5 @@ def test_brokers_that_can_have_no_transactions(
 ) -> None:
     """As three copies of the transactions' log on a single broker."""
     with tls_broker(cluster, tmp_path, {"transaction.state.log.replication.factor": 3}) as broker:
-        folder = tmp_path / "secret"
-        folder.mkdir()
-        prepared(broker, folder, monkeypatch)
+        prepared(broker, tmp_path / "secret", monkeypatch)
         assert "grant no transactions" in refused(session, broker, tmp_path / "0")
