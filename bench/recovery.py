@@ -37,9 +37,9 @@ KILLS = 2 * PES
 CASES = {"warm": 1, "cold": 0}
 """Sizes of the warm pool."""
 PATIENCE_SECONDS = 120.0
-CALM_SECONDS = 30.0
-"""Between a recovery and the next kill, after the pool is full again: it rehearses the plans of
-sources and sinks when all is quiet."""
+CALM_SECONDS = 75.0
+"""Between a recovery and the next kill, after the pool is full again: by then it has rehearsed the
+plans of sources and sinks, too."""
 
 console = Console()
 

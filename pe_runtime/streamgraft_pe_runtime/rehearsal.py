@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 
 from py4j.protocol import Py4JError
 
@@ -24,6 +25,8 @@ _PREPARE_SECONDS = 10.0
 """Seldom: a shard that has just left would be prepared for while its next owner needs the CPU."""
 _IDLE_SECONDS = 5.0
 """How often a pod that is ready looks whether there is CPU for another plan."""
+_PATIENCE_SECONDS = 30.0
+"""How long it waits for that: where CPU is always short, whatever fails would be met cold."""
 _FREE_PRESSURE = 0.1
 """CPU is free if something waited for it in a smaller share of the time."""
 
@@ -50,15 +53,24 @@ class Rehearsal:
             await self._rehearsed(plan, pe)
 
     async def others(self) -> None:
-        """Warm up for the job's other plans, when CPU is free and no PE names our pod."""
+        """Warm up for the job's other plans, one by one, while no PE names our pod.
+
+        Each waits until CPU is free, but not for long.
+        """
         for plan, pe in self._later.items():
-            await asyncio.sleep(_IDLE_SECONDS)
-            while not self._named() and cpu_pressure() >= _FREE_PRESSURE:
-                await asyncio.sleep(_IDLE_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await self._idle()
             if self._named():
                 return
             await self._rehearsed(plan, pe)
             await self.shards()
+
+    async def _idle(self) -> None:
+        """Return when CPU is free, or a PE names our pod."""
+        await asyncio.sleep(_IDLE_SECONDS)
+        while not self._named() and cpu_pressure() >= _FREE_PRESSURE:
+            await asyncio.sleep(_IDLE_SECONDS)
 
     async def shards(self) -> None:
         """Compile the shards of the rehearsed plans, while no PE names our pod."""
