@@ -11,8 +11,9 @@ from tests.serving import serving
 
 
 class FakeRegistry(ThreadingHTTPServer):
-    """The two calls of a schema registry's REST contract. It stands in for those of Confluent,
-    Karapace or Apicurio, none of which was run.
+    """The two calls of a schema registry's REST contract, where one has to refuse or to break.
+
+    A real one is in apicurio.py.
 
     With a folder that has `tls.crt` and `tls.key` it speaks https.
     """

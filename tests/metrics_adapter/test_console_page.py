@@ -153,6 +153,8 @@ async def test_a_log_stands_below_its_own_heading(page: Browser, adapter: Played
     """Also while another one that was opened before is still on its way."""
     adapter.held["p1"] = asyncio.Event()
     await page.run(OPEN_STAGE)
+    buttons = "[...document.querySelectorAll('[data-key^=log-]')].map((button) => button.ariaLabel)"
+    assert sorted(await page.run(buttons)) == ["Log of p0", "Log of p1"]
     await page.run(NOTE_LOGS)
     await page.run(OPEN_LOG % 0)
     await page.until(f"{LOG} === 'said by p0'")

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.common.apicurio import apicurio
 from tests.common.schema_registry import FakeRegistry, registry
-from tests.common.test_encodings import MESSAGE, SCHEMA, TEXT, descriptors
+from tests.common.test_encodings import MESSAGE, NEWER, SCHEMA, TEXT, descriptors
 from tests.pe_runtime.one_driver import Job, make_topic, rows
 from tests.producers import idempotent
 
@@ -20,6 +21,7 @@ import streamgraft as sg
 from streamgraft_common import names
 from streamgraft_common.encodings.codec import Codec
 from streamgraft_common.encodings.codecs import codec_of
+from streamgraft_common.encodings.registry import unframed
 from streamgraft_local import Cluster, pki
 from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.settings import RESTRICTED_PROPERTIES
@@ -119,6 +121,24 @@ def test_avro(
         assert server.subjects.keys() == {f"{topic}-value", f"{topic}-copy-value"}
         reasons = {dict(letter.headers())["streamgraft.error"] for letter in letters}
         assert reasons == {b"it does not begin with the id of a schema"}
+
+
+def test_avro_with_a_real_registry(
+    run: Callable[..., Job], cluster: Cluster, tmp_path: Path
+) -> None:
+    """Records of a writer that knows a newer schema are copied with ours."""
+    topic = make_topic(cluster)
+    with apicurio(tmp_path) as url:
+        avro = sg.Avro(json.dumps(SCHEMA), registry=url)
+        codec = codec_of(avro.encoding(), topic)
+        newer = codec_of(sg.Avro(json.dumps(NEWER), registry=url).encoding(), topic)
+        wanted = numbered(TEXT, 20)
+        values = [
+            *(codec.encode(json.dumps(row)) for row in wanted[:10]),
+            *(newer.encode(json.dumps({**row, "more": 1})) for row in wanted[10:]),
+        ]
+        assert len({unframed(value)[0] for value in values}) == 2
+        compare(run(copies(avro, COLUMNS, topic), topic, values), topic, codec, wanted)
 
 
 def test_a_wrong_password_is_told(

@@ -37,13 +37,13 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 @contextmanager
 def running(
-    command: list[str], host: str, port: int, log: Path
+    command: list[str], host: str, port: int, log: Path, patience: float = PATIENCE_SECONDS
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a server until the block ends; wait until it listens."""
+    """Run a server until the block ends; wait until it listens, for so many seconds at most."""
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + patience
         while True:
             try:
                 socket.create_connection((host, port), 1).close()

@@ -26,6 +26,9 @@ ROUNDS = 8
 """A region's shards move in so many rounds, at least one in each; its channels go in as many."""
 GATHER_SECONDS = 4.0
 """How long a PE with one query for all its shards waits for those that are still on their way."""
+_LONG_BATCH = (
+    "its last batch in channel {} has not ended: spark.streamgraft.maxOffsetsPerTrigger bounds one"
+)
 SpecUpdate = tuple[frozenset[int], int]
 """New `spec.shards` and `spec.epoch` of a PE."""
 
@@ -123,10 +126,22 @@ class Shards:
         """Return what the owners of shards say of those that do not run."""
         reasons = []
         for shard in shards:
-            held = (self.held(shard, stage) for stage in range(self.view.stages))
-            said = next((entry.message for entry in held if entry and entry.message), "")
+            why = (self._why_not_running(shard, stage) for stage in range(self.view.stages))
+            said = next(filter(None, why), "")
             reasons.append(f"shard {shard}" + (f" ({said})" if said else ""))
         return f"not running in time: {', '.join(reasons)}"
+
+    def _why_not_running(self, shard: int, stage: int) -> str:
+        """Return what the owner of a shard says, or what keeps the shard from it, if known."""
+        owner, held = self.owner(shard, stage), self.held(shard, stage)
+        if held is not None:
+            return held.message
+        others = (pe for pe in self._others(shard, stage) if pe.pod_alive and shard in pe.held)
+        if before := next(others, None):
+            return _LONG_BATCH.format(before.channel)
+        if owner is not None and owner.exists and not owner.ready:
+            return owner.message
+        return ""
 
     def loads(self) -> dict[int, float]:
         """Return how busy each shard is in its busiest stage, where its owners say so."""

@@ -380,6 +380,20 @@ def test_a_hand_over_that_fails_is_handed_back() -> None:
     assert condition(done, "Ready") == ("True", "Serving")
 
 
+def test_a_batch_that_does_not_end_is_named_in_the_rollback() -> None:
+    """The new owner has nothing to say: the shard never came."""
+    status = handing_over()
+    change = status.changes[0].model_copy(update={"decided_at": to_rfc3339(NOW)})
+    status = status.model_copy(update={"changes": [change]})
+    long = ShardView("Stopping", 1, NOW - 900, NOW - 900)
+    old = running(0, {0, 1}, epoch=2)
+    old = replace(old, held={**old.held, 2: long, 3: long})
+    back = step(region(2, status, old, running(1, set(), epoch=2), now=NOW + 300))
+    (message,) = (e.message for e in back.events if e.reason == "WidthChangeRolledBack")
+    assert "shard 2 (its last batch in channel 0 has not ended" in message
+    assert "spark.streamgraft.maxOffsetsPerTrigger" in message
+
+
 def test_channels_that_keep_their_shards_in_a_rollback_are_deleted() -> None:
     status = handing_over()
     back = WidthChange(

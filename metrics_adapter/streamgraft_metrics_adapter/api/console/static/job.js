@@ -74,7 +74,7 @@ export class JobPage {
     const rows = shown.map((pe) => h("tr", {},
       h("td", { class: "mono" }, pe.name), h("td", { class: "n" }, pe.channel ?? ""), h("td", {}, phase(pe.phase)),
       h("td", { class: "n" }, percent(pe.busy)), h("td", { class: "n" }, whole(pe.lag)), h("td", { class: "n" }, String(pe.launches)),
-      h("td", {}, pe.message), h("td", { class: "n" }, pe.pod && h("button", { type: "button", class: "quiet", "data-key": `log-${pe.pod}`, onclick: () => this.openLog(pe.pod) }, "Log"))));
+      h("td", {}, pe.message), h("td", { class: "n" }, pe.pod && h("button", { type: "button", class: "quiet", "data-key": `log-${pe.pod}`, "aria-label": `Log of ${pe.pod}`, onclick: () => this.openLog(pe.pod) }, "Log"))));
     const heads = [["Processing element"], ["Channel", 1], ["Phase"], ["Busy", 1], ["Waiting", 1], ["Launches", 1], [""], [""]];
     this.log ??= h("pre", { class: "log", tabindex: 0, "aria-label": "Log" });
     const scrolled = this.log.scrollTop;
