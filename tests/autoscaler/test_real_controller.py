@@ -11,7 +11,6 @@ import json
 import ssl
 import threading
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,17 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.control_plane import api_server
 from tests.serving import serving
 
 from streamgraft_autoscaler.hpa import HorizontalPodAutoscaler, Scale, spec_of
 from streamgraft_common.kube import KubeClient, load_config
-from streamgraft_local import ClusterSpec, kubeconfig, pki, ports, resources, toolchain
+from streamgraft_local import resources
 from streamgraft_local.components import controlplane
-from streamgraft_local.components.all import PORTS
 from streamgraft_local.components.model import Setting
-from streamgraft_local.processes import members, stop
-from streamgraft_local.progress import silent
-from streamgraft_local.runner import Runner
 
 pytestmark = pytest.mark.integration
 
@@ -204,23 +200,13 @@ def _value(name: str, value: float) -> dict[str, Any]:
 @pytest.fixture
 def control_plane(tmp_path: Path) -> Iterator[Setting]:
     """etcd, an API server and the controllers, the autoscaler's among them."""
-    spec = ClusterSpec(name="autoscaler", base=tmp_path, hpa_sync_seconds=SYNC_SECONDS)
-    setting = Setting(spec, spec.home, ports.choose(PORTS, {}), toolchain.prepare(silent))
-    spec.home.create()
-    pki.ensure(spec.home.pki)
-    kubeconfig.write_all(spec.home, spec.name, setting.url("apiserver", "https"))
-    cluster_id = uuid.uuid4().hex
-    runner = Runner(spec.home, cluster_id)
-    try:
-        runner.start(controlplane.etcd(setting))
-        runner.start(controlplane.apiserver(setting))
-        signer = (spec.home.pki / f"pe-ca.{kind}" for kind in ("crt", "key"))
-        authority = resources.pe_authority(*(file.read_bytes() for file in signer))
-        resources.apply_base(spec.home.kubeconfig("admin"), authority)
+    running = api_server("autoscaler", tmp_path, hpa_sync_seconds=SYNC_SECONDS)
+    with running as (setting, runner):
+        admin = setting.home.kubeconfig("admin")
+        signer = (setting.home.pki / f"pe-ca.{kind}" for kind in ("crt", "key"))
+        resources.apply_base(admin, resources.pe_authority(*(file.read_bytes() for file in signer)))
         runner.start(controlplane.controller_manager(setting))
         yield setting
-    finally:
-        stop(members(cluster_id), grace_seconds=10.0)
 
 
 @pytest.fixture
