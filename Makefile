@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE ?=
 .PHONY: help demo test check lint types imports unit simulation soak replay torture torture-consistent integration test-long test-node fuzz docs audit generate clean
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -28,10 +28,10 @@ $(VENV)/.dev: $(VENV)/.run
 	@$(PIP) -c constraints.txt --group dev
 	@touch $@
 
-demo: $(VENV)/.run ## All set-up plus the main job: DAYS=N shortens it
+demo: $(VENV)/.run ## All set-up plus the main job; DAYS=N: days to replay (31)
 	@$(BIN)/python -m examples.flights.demo $(if $(DAYS),--days $(DAYS))
 
-test: lint types imports unit simulation integration ## All set-up plus all tests
+test: lint types imports unit simulation integration ## All set-up plus all tests but the long ones
 
 check: lint types imports unit simulation ## Lint, types, unit tests, half of the simulation: no cluster, 3 minutes
 check: SEEDS ?= 1000

@@ -60,7 +60,7 @@ def query_per_shard(message: str) -> Event:
 
 def asleep() -> Event:
     """Report that a region has no channels now."""
-    return Event("Normal", "Asleep", "every shard has stopped behind a batch; the region sleeps")
+    return Event("Normal", "Asleep", "every shard has stopped after a batch; the region sleeps")
 
 
 def width_change_finished(width: int) -> Event:

@@ -243,7 +243,7 @@ class ShardQuery:
             if seconds := self._ends.seconds_to_lull(time.time()):
                 thread.join(math.ceil(seconds * 1000))
             self._ends.end(run)
-        # It ends by itself behind its batch; to look at its stack all the time would take CPU.
+        # It ends by itself after its batch; to look at its stack all the time would take CPU.
         while marked and thread.isAlive() and time.monotonic() < deadline:
             if self._sleeps(thread):
                 break

@@ -87,7 +87,7 @@ def reopen(checkpoint: Path) -> None:
 
 
 def go_on(checkpoint: Path, number: int, position: Position) -> None:
-    """Let a shard's own checkpoint go on behind a batch that other queries have come to.
+    """Let a shard's own checkpoint go on after a batch that other queries have come to.
 
     Nobody runs it. Spark wants the entry before the last one of the offset log, too; and an owner
     of before, which was frozen, must find its next one. Entries without a commit are of an attempt

@@ -16,7 +16,7 @@ COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """The checkpoint of shard 0, run alone, behind its batch 0."""
+    """The checkpoint of shard 0, run alone, after its batch 0."""
     folder = tmp_path / "0"
     for name, text in (
         ("metadata", json.dumps({"id": "x"})),

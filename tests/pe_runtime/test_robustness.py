@@ -89,7 +89,7 @@ async def test_failing_user_function(
 async def test_pe_that_ends_itself(
     stage: Any, load: Callable[[int], Any], output: Any, tmp_path: Path
 ) -> None:
-    """Python's worker calls shutdown_pe: the PE ends behind its batch, and the next goes on."""
+    """Python's worker calls shutdown_pe: the PE ends after its batch, and the next goes on."""
     pe = await stage.start(0, [0, 1])
     await pe.running(0, 1)
     source = load(100)

@@ -226,7 +226,7 @@ def test_new_code_is_taken_up_in_place_where_it_is_used() -> None:
     assert set(changes(plan).values()) == {Change.IN_PLACE, Change.IDENTICAL}
     assert not plan.restarts
     assert "in place: code" in text(plan)
-    assert "Code of work: swapped in running drivers, each shard behind a batch" in text(plan)
+    assert "Code of work: swapped in running drivers, each shard after a batch" in text(plan)
 
 
 def test_code_that_a_process_can_not_load_restarts() -> None:

@@ -49,8 +49,8 @@ class Fusion(Model):
     enter a region) within the CPU limit of a PE, or else its task slots."""
     channels: Literal["ChannelExlocation", "ChannelIsolation"] = "ChannelExlocation"
     """ChannelExlocation: `type` is for all operators; those of different channels share no PE.
-    ChannelIsolation: all operators of a channel share a PE, and `type` is for those outside of
-    regions."""
+    ChannelIsolation: the operators of each channel are fused as `automatic` does, and `type` is for
+    those outside of regions."""
 
 
 class Threading(Model):

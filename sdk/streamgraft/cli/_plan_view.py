@@ -94,7 +94,7 @@ def _code(plan: Outlook) -> Iterator[str]:
     """Yield how PEs that run come to other code."""
     fixed = plan.submission.bundle.adl.fixed_code
     for change, how in (
-        (Change.IN_PLACE, "swapped in running drivers, each shard behind a batch"),
+        (Change.IN_PLACE, "swapped in running drivers, each shard after a batch"),
         (Change.RESTART, f"by a restart, since no process can load another {', '.join(fixed)}"),
     ):
         concerned = (pe for pe in plan.pes if pe.change is change and "code" in pe.differing)
