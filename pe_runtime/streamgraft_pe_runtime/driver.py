@@ -271,7 +271,8 @@ class Driver:
 
     def written(self, metadata: PeMetadata, stage: Path) -> str | None:
         """Return a ledger that has batches of a stage, None if none has."""
-        return lost_checkpoints.written(self._session, metadata, stage)
+        operators = {operator.name: operator for operator in self._adl.operators}
+        return lost_checkpoints.written(self._session, metadata, operators, stage)
 
     def may_lose(self, port: InputPort) -> bool:
         """Return whether an input goes on behind records that are deleted before it reads them."""

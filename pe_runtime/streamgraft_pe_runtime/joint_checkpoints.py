@@ -115,7 +115,7 @@ class JointCheckpoints:
         """Return a shard's own checkpoint, for a query that runs it alone."""
         own, holder = self._own(shard), self._holder(shard)
         if holder.query is None:
-            self._check_left(shard, holder)
+            self.check_left(shard)
             query_logs.reopen(own)  # a takeover may have been cut off
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
             return own
@@ -184,7 +184,7 @@ class JointCheckpoints:
     def _end(self, shard: int, holder: _Holder) -> Position | None:
         """Return a shard's position once nobody can bring it further."""
         if holder.query is None:
-            self._check_left(shard, holder)
+            self.check_left(shard)
             own = self._own(shard)
             if modes.may_be_repeated(own):  # only a query in real-time mode can end that
                 raise modes.OtherMode
@@ -208,11 +208,11 @@ class JointCheckpoints:
         end = query_logs.read(holder.query)
         return description.ended(end).share(shard) if end else None
 
-    def _check_left(self, shard: int, holder: _Holder) -> None:
+    def check_left(self, shard: int) -> None:
         """Raise CheckpointDamaged for a shard without anything that a query has run: a query runs
         once it is named in the folders of all its shards."""
         own = self._own(shard)
-        if holder.number >= 0 or has_left(own):
+        if self._holder(shard).number >= 0 or has_left(own):
             return
         for query in (self.stage / QUERIES).glob("*"):
             ran = query_logs.newest(query / "commits") > 0

@@ -111,9 +111,7 @@ class SparkStage:
 
     def _start_over(self, shards: Sequence[int]) -> Query:
         began = time.monotonic()
-        for shard in shards:
-            self._storage.prepare(shard)
-        topics = self._check(shards)
+        topics = self._prepare(shards)
         checkpoint = self._checkpoints.take_over(shards, self._start_of)
         log.info("shards %s taken over in %.3f s", shards, time.monotonic() - began)
         query = self._started(shards, checkpoint, topics)
@@ -124,14 +122,21 @@ class SparkStage:
         return query
 
     def _start_alone(self, shard: int) -> Query:
-        self._storage.prepare(shard)
-        topics = self._check([shard])
+        topics = self._prepare([shard])
         return self._started([shard], self._checkpoints.take_alone(shard), topics)
 
-    def _check(self, shards: Sequence[int]) -> topic_ids.Ids:
-        """Return the ids of what is read, before anything is, also of a batch that was cut off."""
+    def _prepare(self, shards: Sequence[int]) -> topic_ids.Ids:
+        """Make shards of a restored job ready to be taken over; return the ids of what is read,
+        before anything is, also of a batch that was cut off.
+
+        A checkpoint that is lost is refused: the savepoint is of before it, and its records are
+        written.
+        """
         stage, inputs = self._storage.folder, self._metadata.inputs
         lost_checkpoints.check(stage, lambda: self._driver.written(self._metadata, stage))
+        for shard in shards:
+            self._checkpoints.check_left(shard)
+            self._storage.prepare(shard)
         found = self._driver.source_ids(inputs)
         for shard in shards:
             topic_ids.check(self._storage.checkpoint(shard), inputs, found)

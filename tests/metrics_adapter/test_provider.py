@@ -180,6 +180,19 @@ async def test_signals(prometheus: CannedPrometheus, metric: str, value: float) 
     assert found.signal().value == pytest.approx(value)
 
 
+async def test_amid_a_blackout_drivers_are_expected_all_the_same(
+    prometheus: CannedPrometheus,
+) -> None:
+    """Widths stand still then; what is needed behind it can get ready."""
+    item = region()
+    item["spec"]["autoscaling"] = {"periods": [{"start": "00:00", "end": "00:00"}]}
+    provider = provider_of(item)
+    await refresh(provider, prometheus)
+    assert reason(provider.by_name("ns", "flights-enrich", "demand")) is Reason.BLACKOUT
+    found = provider.by_name("ns", "flights-enrich", "expected_demand")
+    assert found.signal().value == pytest.approx(2.0)
+
+
 async def test_the_gate_is_the_regions_own(prometheus: CannedPrometheus) -> None:
     """600 records wait, more every second: the paper's policy by the region's settings."""
     item = region()

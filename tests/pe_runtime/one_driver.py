@@ -17,6 +17,7 @@ import streamgraft as sg
 from streamgraft._adl import describe
 from streamgraft._analysis import analyze as planned
 from streamgraft._graph import OutputMode
+from streamgraft_common.adl import Operator
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
 from streamgraft_local import Cluster
@@ -118,6 +119,11 @@ class Job:
         """Return what the query of a PE is made of."""
         inputs = RealInputs(self._session, pe, self._adl)
         return Compiler(self._app, self._adl, pe).compile((0,), inputs)
+
+    @property
+    def operators(self) -> dict[str, Operator]:
+        """The operators by name."""
+        return {operator.name: operator for operator in self._adl.operators}
 
     def pe_of(self, operator: str) -> PeMetadata:
         """Return the PE that has an operator."""

@@ -4,8 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from tests.pe_runtime.one_driver import Job, make_topic, rows, write
+from tests.pe_runtime.two_brokers import another_broker
 
 import streamgraft as sg
 from streamgraft_common.pe_metadata import PeMetadata
@@ -18,7 +20,8 @@ from streamgraft_pe_runtime.protocol.failures import explained
 pytestmark = pytest.mark.integration
 
 
-def application(topic: str, *, real_time: bool) -> sg.Application:
+def application(topic: str, *, real_time: bool, servers: str | None = None) -> sg.Application:
+    """`servers`: brokers of the sink, if not the job's."""
     app = sg.Application("lost")
     source = app.kafka_source("numbers", topic=topic, schema="key string, n long")
 
@@ -26,13 +29,18 @@ def application(topic: str, *, real_time: bool) -> sg.Application:
     def copied(numbers: DataFrame) -> DataFrame:
         return numbers.where("n >= 0")
 
-    app.kafka_sink("copy", input=copied, topic=f"{topic}-copy", partitions=1)
+    topic = f"{topic}-copy"
+    if servers:
+        app.kafka_sink("copy", input=copied, topic=topic, bootstrap_servers=servers)
+    else:
+        app.kafka_sink("copy", input=copied, topic=topic, partitions=1)
     return app
 
 
-def check(session: SparkSession, pe: PeMetadata, stage: Path) -> None:
+def check(session: SparkSession, job: Job, pe: PeMetadata, stage: Path) -> None:
     """Look as a PE does before it starts a query."""
-    lost_checkpoints.check(stage, lambda: lost_checkpoints.written(session, pe, stage))
+    written = lost_checkpoints.written
+    lost_checkpoints.check(stage, lambda: written(session, pe, job.operators, stage))
 
 
 @pytest.mark.parametrize("real_time", [False, True])
@@ -46,13 +54,13 @@ def test_a_stage_that_has_written_does_not_begin_anew(
     stage = query.stage_of(job.queries[pe.stage_name]._checkpoint)
     write(cluster, topic, range(10))
     assert sorted(row["n"] for row in rows(job.read(f"{topic}-copy", 10))) == [*range(10)]
-    check(session, pe, stage)
+    check(session, job, pe, stage)
     job.stop()
-    check(session, pe, stage)
+    check(session, job, pe, stage)
     shutil.rmtree(stage)
     for _ in range(2):
         with pytest.raises(CheckpointDamaged) as caught:
-            check(session, pe, stage)
+            check(session, job, pe, stage)
     failure = explained(str(caught.value))
     assert failure.reason == "CheckpointDamaged"
     assert str(stage) in failure.message
@@ -60,10 +68,31 @@ def test_a_stage_that_has_written_does_not_begin_anew(
     # A cut of before the first batch was put back: that it begins anew is what was asked for.
     (stage / "0").mkdir(parents=True)
     (stage / "0" / ROLLED_BACK).write_text("uid")
-    check(session, pe, stage)
+    check(session, job, pe, stage)
     # Another life of the stage, or another job of that name, has written nothing.
-    check(session, pe, stage.with_name(f"{stage.name}.2"))
-    check(session, pe.model_copy(update={"job": "other"}), tmp_path / "none")
+    check(session, job, pe, stage.with_name(f"{stage.name}.2"))
+    check(session, job, pe.model_copy(update={"job": "other"}), tmp_path / "none")
+
+
+def test_a_stage_whose_only_ledger_is_at_the_brokers_of_its_sink(
+    session: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """One producer writes all of a stage in real time, so its ledger is where its records are."""
+    topic = make_topic(cluster)
+    with another_broker(cluster, tmp_path / "kafka") as servers:
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic(f"{topic}-copy", 1, 1)])[f"{topic}-copy"].result()
+        app = application(topic, real_time=True, servers=servers)
+        job = Job(app, session, cluster, tmp_path)
+        job.reads_from(servers)
+        (pe,) = job.pes
+        stage = query.stage_of(job.queries[pe.stage_name]._checkpoint)
+        write(cluster, topic, range(10))
+        job.read(f"{topic}-copy", 10)
+        job.stop()
+        shutil.rmtree(stage)
+        with pytest.raises(CheckpointDamaged, match=f"at {servers}"):
+            check(session, job, pe, stage)
 
 
 @pytest.mark.parametrize("real_time", [False, True])

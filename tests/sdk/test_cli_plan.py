@@ -315,6 +315,16 @@ def test_it_says_who_drops_repeats_of_a_real_time_hop() -> None:
         assert ("repeats are dropped" in found) == ("delivery" in changed)
 
 
+def test_what_an_operator_once_did_is_no_change() -> None:
+    """The operator remembers what sent records again, and that a savepoint was put to use."""
+    once = frozenset(operator.name for operator in application().operators)
+    again = submission(savepoint={"name": "s"})
+    job = running(replace(again, repeating=once, restored=True))
+    known = replace(job, repeating=once, restored=True)
+    assert set(changes(outlook(known.placed(again), known)).values()) == {Change.IDENTICAL}
+    assert set(changes(outlook(job.placed(again), job)).values()) != {Change.IDENTICAL}
+
+
 def test_command_works_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMGRAFT_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -134,16 +134,17 @@ class _Evaluation:
 
     def demand(self) -> Demand:
         """Return the channels that the load needs."""
+        refuse_blackout(self.region, self.known.now)
         return self._demand
 
     def expected_demand(self) -> ExpectedDemand:
-        """Return the channels that the load is expected to need soon."""
+        """Return the channels that the load is expected to need soon, also amid a blackout, which
+        is over by then."""
         return expected_demand(self._demand, scheduled_soon(self.region, self.known.now))
 
     @cached_property
     def _demand(self) -> Demand:
         region, known = self.region, self.known
-        refuse_blackout(region, known.now)
         loads = {
             index: _load(region, stage, known.capacities.get(index))
             for index, stage in self._stages.items()

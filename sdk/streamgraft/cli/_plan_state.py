@@ -51,6 +51,10 @@ class RunningJob:
     """Those of source topics that slots depend on, as the operator has counted them."""
     dropped_stages: Mapping[str, int] = field(default_factory=dict)
     """How often edits dropped a stage of this name."""
+    repeating: frozenset[str] = frozenset()
+    """Operators that send, or once sent, records again (Job.status.repeating)."""
+    restored: bool = False
+    """Whether the savepoint that it goes on from was put to use."""
     image: str | None = None
     """What the operator would give its pods behind an edit, where the job names none."""
 
@@ -75,6 +79,8 @@ class RunningJob:
             bootstrap_servers=self.default_servers or submission.bootstrap_servers,
             source_partitions=self.partitions,
             dropped_stages=self.dropped_stages,
+            repeating=self.repeating,
+            restored=self.restored,
         )
 
 
@@ -95,6 +101,8 @@ async def running(cluster: Cluster, job: str) -> RunningJob | None:
         spec=JobSpec.model_validate(item["spec"]),
         partitions=status.partitions,
         dropped_stages=status.dropped_stages,
+        repeating=frozenset(status.repeating),
+        restored=status.restored,
         image=await default_image(cluster) or status.image,
         pes={
             pe["spec"]["peId"]: _pe(pe, config_maps[pe["metadata"]["name"]])

@@ -1,0 +1,60 @@
+"""In a job that began from a savepoint, what is lost later is not taken from there once more."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
+from streamgraft_pe_runtime.joint_checkpoints import QUERIES, describe
+from streamgraft_pe_runtime.spark_work import SparkStage
+
+
+class Prepared:
+    """A stage that notes which shards would be made from the savepoint."""
+
+    def __init__(self, folder: Path, ledger: str | None) -> None:
+        self.shards: list[int] = []
+        storage: Any = SimpleNamespace(
+            folder=folder, checkpoint=lambda shard: folder / str(shard), prepare=self.shards.append
+        )
+        driver: Any = SimpleNamespace(
+            state_provider=None,
+            joint=False,
+            obstacle="",
+            written=lambda metadata, stage: ledger,
+            source_ids=lambda inputs: {},
+        )
+        metadata: Any = SimpleNamespace(shard_count=2, inputs=[])
+        progress: Any = None
+        self._stage = SparkStage(driver, storage, progress, metadata)
+
+    def prepare(self, *shards: int) -> list[int]:
+        """Return which shards were made."""
+        self._stage._prepare(shards)
+        return self.shards
+
+
+def test_shards_of_a_job_that_begins_are_made_from_the_savepoint(tmp_path: Path) -> None:
+    assert Prepared(tmp_path, None).prepare(0, 1) == [0, 1]
+
+
+def test_a_stage_that_has_written_since_is_refused(tmp_path: Path) -> None:
+    prepared = Prepared(tmp_path, "consumer group g")
+    with pytest.raises(CheckpointDamaged, match="it has written"):
+        prepared.prepare(0)
+    assert prepared.shards == []
+
+
+def test_a_shard_that_a_query_over_several_has_run_since_is_refused(tmp_path: Path) -> None:
+    query = tmp_path / QUERIES / "0"
+    describe(query, [0, 1], "")
+    for folder in (query / "offsets", query / "commits", tmp_path / "0" / "offsets"):
+        folder.mkdir(parents=True)
+    for batch in ("0", "1"):
+        (query / "commits" / batch).write_text("v1\n{}")
+    prepared = Prepared(tmp_path, None)
+    with pytest.raises(CheckpointDamaged, match="query 0 ran it"):
+        prepared.prepare(0, 1)
+    assert prepared.shards == [0]
