@@ -56,7 +56,9 @@ def test_an_id_that_nobody_registered_is_unknown(url: str) -> None:
 
 
 def test_what_is_no_avro_schema_is_unknown(url: str) -> None:
-    text = json.dumps({"type": "object"})
+    draft = "http://json-schema.org/draft-07/schema#"
+    properties = {"a": {"type": "string"}}
+    text = json.dumps({"$schema": draft, "type": "object", "properties": properties})
     ask("POST", f"{url}/subjects/json-value/versions", {"schemaType": "JSON", "schema": text})
     with urllib.request.urlopen(f"{url}/subjects/json-value/versions/1", timeout=10) as answer:
         number = json.load(answer)["id"]

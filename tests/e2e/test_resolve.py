@@ -19,6 +19,7 @@ import json
 from pathlib import Path
 
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 import streamgraft as sg
 
@@ -26,7 +27,7 @@ app = sg.Application("ports", trigger_seconds=0.3)
 records = app.kafka_source("records", topic="{source}", schema="key string, id bigint")
 
 
-@F.udf("string")
+@F.udf(T.StringType())
 def place(label):
     found = sg.resolve(label)
     return f"{{found.topic}} {{found.pe}} {{found.host}}"
