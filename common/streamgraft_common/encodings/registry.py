@@ -17,8 +17,9 @@ TIMEOUT_SECONDS = 10.0
 LATE_SECONDS = (0.2, 0.5, 1.0)
 """When a schema is asked for again that is not known: of several registries one may hear of it
 later than the producer who has just registered it."""
-UNKNOWN_SECONDS = 60.0
-"""For how long one is not asked for again that was not known then either."""
+HASTE_SECONDS = 20.0
+"""For how long no schema is waited for once one was in vain: values that only look like a record
+have another id each."""
 _TYPE = "application/vnd.schemaregistry.v1+json"
 _UNKNOWN = 40403
 """What a registry's own 404 says; one of a proxy before it does not."""
@@ -58,7 +59,7 @@ class Registry:
         self._url = url.rstrip("/")
         self._secret = secret
         self._schemas: dict[int, Any] = {}
-        self._unknown: dict[int, float] = {}
+        self._hasty_until = 0.0
         self._ids: dict[tuple[str, str], int] = {}
 
     def schema(self, number: int) -> Any:
@@ -72,8 +73,8 @@ class Registry:
 
     def _patiently(self, number: int) -> dict[str, Any]:
         path = f"/schemas/ids/{number}"
-        asked_before = time.monotonic() - self._unknown.get(number, -UNKNOWN_SECONDS)
-        for pause in () if asked_before < UNKNOWN_SECONDS else LATE_SECONDS:
+        pauses = () if time.monotonic() < self._hasty_until else LATE_SECONDS
+        for pause in pauses:
             try:
                 return self._ask("GET", path, "schema")
             except UnknownSchema:
@@ -81,7 +82,8 @@ class Registry:
         try:
             return self._ask("GET", path, "schema")
         except UnknownSchema:
-            self._unknown[number] = time.monotonic()
+            if pauses:
+                self._hasty_until = time.monotonic() + HASTE_SECONDS
             raise
 
     def register(self, subject: str, schema: str) -> int:
