@@ -6,7 +6,7 @@ sent faster would only wait elsewhere.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +50,29 @@ def neighbourhoods(regions: Mapping[str, RegionFlow]) -> dict[str, Neighbourhood
     growth: dict[str, float] = {}
     for name in order:
         growth[name] = _growth(name, regions, growth)
-    found: dict[str, Neighbourhood] = {}
+    possible = {name: _possible(regions[name], growth[name]) for name in order}
+    sent: dict[str, Neighbourhood] = {}
+    """With the usable share of what a region can send at its largest width."""
     for name in reversed(order):
         usable, bottleneck = 1.0, None
         for below in (other for other in order if name in regions[other].upstream):
-            flow = regions[below]
-            wanted = flow.work * growth[below]
-            own = min(1.0, flow.limit / wanted) if wanted > 0 else 1.0
-            further = found.get(below, ALONE)
+            own, further = possible[below], sent.get(below, ALONE)
             share = own * further.usable
             if share < usable:
                 usable, bottleneck = share, below if own < 1 else further.bottleneck
-        found[name] = Neighbourhood(growth[name], usable, bottleneck)
-    return found
+        sent[name] = Neighbourhood(growth[name], usable, bottleneck)
+    return {
+        name: replace(around, usable=around.usable * possible[name])
+        if around.bottleneck
+        else around
+        for name, around in sent.items()
+    }
+
+
+def _possible(flow: RegionFlow, growth: float) -> float:
+    """Return the share of its work that a region can do at its largest width."""
+    wanted = flow.work * growth
+    return min(1.0, flow.limit / wanted) if wanted > 0 else 1.0
 
 
 def _growth(name: str, regions: Mapping[str, RegionFlow], known: Mapping[str, float]) -> float:

@@ -52,6 +52,16 @@ def test_a_region_at_its_largest_width_caps_all_above_it() -> None:
         assert found[name].bottleneck == "c"
 
 
+def test_a_backlog_above_a_bottleneck_asks_for_nothing_more() -> None:
+    """Whatever waits there: 50 a second go through, and a channel does 100."""
+    for waiting in (0.0, 100.0, 500.0, 5000.0):
+        above = RegionFlow(work=250.0 + waiting, processing_rate=100.0, limit=400.0)
+        below = RegionFlow(100.0, 50.0, 50.0, ("a",))
+        found = neighbourhoods({"a": above, "b": below})["a"]
+        assert found.bottleneck == "b"
+        assert found.usable * above.work == pytest.approx(50.0)
+
+
 def test_a_loop_ends() -> None:
     flows = {"a": RegionFlow(2.0, 1.0, 9.0, ("b",)), "b": RegionFlow(2.0, 1.0, 9.0, ("a",))}
     assert set(neighbourhoods(flows)) == {"a", "b"}

@@ -30,7 +30,7 @@ async def cancel(cluster: Cluster, job: str, timeout_seconds: float) -> bool:
     existed = await _delete(cluster, path)
     told = output.Told()
     if existed:
-        told.say(f"Job {job} ends: its pods stop behind their batches, then its topics go")
+        told.say(f"Job {job} ends: its pods stop after their batches, then its topics go")
 
     async def gone() -> bool:
         item = await cluster.client.find(path)
