@@ -316,11 +316,11 @@ def test_it_says_who_drops_repeats_of_a_real_time_hop() -> None:
 
 
 def test_what_an_operator_once_did_is_no_change() -> None:
-    """The operator remembers what sent records again, and that a savepoint was put to use."""
+    """The operator remembers what sent records again."""
     once = frozenset(operator.name for operator in application().operators)
-    again = submission(savepoint={"name": "s"})
-    job = running(replace(again, repeating=once, restored=True))
-    known = replace(job, repeating=once, restored=True)
+    again = submission()
+    job = running(replace(again, repeating=once))
+    known = replace(job, repeating=once)
     assert set(changes(outlook(known.placed(again), known)).values()) == {Change.IDENTICAL}
     assert set(changes(outlook(job.placed(again), job)).values()) != {Change.IDENTICAL}
 

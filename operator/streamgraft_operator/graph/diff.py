@@ -30,11 +30,11 @@ _PLACE = {
     "shard_count",
     "checkpoint_path",
 }
-_UNNOTICED = {"bundle_digest", "bundle"}
-"""Of a bundle the code matters, wherever it is; pods get another ConfigMap by their settings."""
-_OTHERS = frozenset({"rehearsal", "savepoint"})
-"""What does not matter to a PE that runs: the first does to drivers that wait in a pool, the
-savepoint to shards that have no checkpoint yet."""
+_UNNOTICED = {"savepoint", "bundle_digest", "bundle"}
+"""A savepoint matters to shards that have no checkpoint yet: a PE that runs has nothing to do if it
+goes. Of a bundle the code matters, wherever it is; pods get another ConfigMap by their settings."""
+_REHEARSAL = frozenset({"rehearsal"})
+"""Matters to drivers that wait in a pool."""
 _CODE = frozenset({"code"})
 _DRIVER = frozenset({"slots", "code_in_place"})
 _LIVE_CONF = "spark.streamgraft."
@@ -116,9 +116,9 @@ def _parts(metadata: PeMetadata) -> dict[_Part, dict[str, Any]]:
     live = {name: conf[name] for name in conf if name.startswith(_LIVE_CONF)}
     ports = {side: document.pop(side) for side in ("inputs", "outputs")}
     numbers = {side: [_note(port) for port in ports[side]] for side in ports}
-    driver, code, place, others = (
+    driver, code, place, rehearsal = (
         {name: document.pop(name) for name in names if name in document}
-        for names in (_DRIVER, _CODE, _PLACE, _OTHERS)
+        for names in (_DRIVER, _CODE, _PLACE, _REHEARSAL)
     )
     if not metadata.code_in_place:
         driver |= code
@@ -127,7 +127,7 @@ def _parts(metadata: PeMetadata) -> dict[_Part, dict[str, Any]]:
         _Part.PLACE: place,
         _Part.CODE: code,
         _Part.PLAN: {**document, **ports, "spark_conf": live},
-        _Part.NOTES: {**numbers, **others},
+        _Part.NOTES: {**numbers, **rehearsal},
     }
 
 

@@ -2,7 +2,9 @@
 is replaced, what is equal is not touched."""
 
 import asyncio
+import json
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from streamgraft_common import names
 from streamgraft_common.content import Content
@@ -122,8 +124,8 @@ class Grafter:
         item = self._caches.processing_elements.get(key)
         if item is None or self._caches.services.get(key) is None:
             return False
-        wanted = str(expansion.contents[pe.pe_id])
-        if content_of(item) != wanted or content_of(self._caches.config_maps.get(key)) != wanted:
+        wanted, config_map = str(expansion.contents[pe.pe_id]), self._caches.config_maps.get(key)
+        if content_of(item) != wanted or not _is_written(config_map, pe, wanted):
             return False
         return same_place(item, pe) and not updating(item["spec"], expansion.from_job[pe.pe_id])
 
@@ -135,7 +137,8 @@ class Grafter:
             await self.prune(owner, [key])
             return
         config_map = manifests.pe_config_map(owner, pe, content_id)
-        await replace_config_map(self._caches, self._write, config_map)
+        stays = partial(_is_written, pe=pe, content_id=content_id)
+        await replace_config_map(self._caches, self._write, config_map, stays)
         service = self._caches.services.get(key)
         if service is None:
             service = await self._write.services.create(manifests.service(owner, pe))
@@ -151,3 +154,16 @@ class Grafter:
                 owner.generation_id,
                 expansion.from_job[pe.pe_id],
             )
+
+
+def _is_written(config_map: Object | None, pe: PlannedPe, content_id: str) -> bool:
+    """Return whether a PE's ConfigMap says what is planned.
+
+    The savepoint that its job began from is no part of the content: nothing that runs is concerned
+    when it goes. A pod that starts later must not find it any more.
+    """
+    if config_map is None or content_of(config_map) != content_id:
+        return False
+    text = config_map["data"][names.PE_METADATA_KEY]
+    said = json.loads(text).get("savepoint") if '"savepoint"' in text else None
+    return bool(said == pe.metadata.savepoint)

@@ -53,8 +53,6 @@ class RunningJob:
     """How often edits dropped a stage of this name."""
     repeating: frozenset[str] = frozenset()
     """Operators that send, or once sent, records again (Job.status.repeating)."""
-    restored: bool = False
-    """Whether the savepoint that it goes on from was put to use."""
     image: str | None = None
     """What the operator would give its pods behind an edit, where the job names none."""
 
@@ -80,7 +78,6 @@ class RunningJob:
             source_partitions=self.partitions,
             dropped_stages=self.dropped_stages,
             repeating=self.repeating,
-            restored=self.restored,
         )
 
 
@@ -102,7 +99,6 @@ async def running(cluster: Cluster, job: str) -> RunningJob | None:
         partitions=status.partitions,
         dropped_stages=status.dropped_stages,
         repeating=frozenset(status.repeating),
-        restored=status.restored,
         image=await default_image(cluster) or status.image,
         pes={
             pe["spec"]["peId"]: _pe(pe, config_maps[pe["metadata"]["name"]])

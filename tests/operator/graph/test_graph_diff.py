@@ -55,7 +55,6 @@ def content(pe: PeMetadata, settings_id: str = "s") -> Content:
             {"rehearsal": OwnTopic(topic="rehearsal", bootstrap_servers="kafka:9092")},
             Change.METADATA_ONLY,
         ),
-        ({"savepoint": "ns/savepoints/s"}, Change.METADATA_ONLY),
         ({"outputs": [OUTPUT, TO_ANOTHER]}, Change.IN_PLACE),
         ({"operators": ["clean", "sum"]}, Change.IN_PLACE),
         ({"parameters": {"least": "30"}}, Change.IN_PLACE),
