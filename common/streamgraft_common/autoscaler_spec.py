@@ -18,10 +18,14 @@ def autoscaler_spec(
 
     `region`: apiVersion, kind and name of what it scales.
     """
+    least, most = settings.smallest_width(shards), settings.largest_width(shards)
+    if settings.mode == "advise":
+        # Its controller brings a width to within the limits whatever the behavior says.
+        least, most = min(least, 1), shards
     return {
         "scaleTargetRef": region,
-        "minReplicas": settings.smallest_width(shards),
-        "maxReplicas": settings.largest_width(shards),
+        "minReplicas": least,
+        "maxReplicas": most,
         "metrics": _metrics(settings, region),
         "behavior": _behavior(settings),
     }

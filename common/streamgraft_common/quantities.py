@@ -12,18 +12,25 @@ _SUFFIXES = {
     **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", start=1)},
 }
 _PATTERN = re.compile(
-    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)([numkKMGTPE]?i?)"
+    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)([numkKMGTPE]?i?)"
 )
+LONGEST = 64
+"""Characters. A longer one, or a larger exponent, would take its reader minutes: no resource has
+so much."""
+
+
+class NotAQuantity(ValueError):
+    """A text is none, or too long to be one."""
 
 
 def parse(text: str) -> Fraction:
     """Return the value of a quantity, as `250m`, `1.5`, `2Gi`, `1e9` or `300000n`.
 
-    Raises ValueError if it is none.
+    Raises NotAQuantity.
     """
-    match = _PATTERN.fullmatch(text)
+    match = _PATTERN.fullmatch(text) if len(text) <= LONGEST else None
     if not match or match[2] not in _SUFFIXES:
-        raise ValueError(f"not a quantity: {text!r}")
+        raise NotAQuantity(f"not a quantity: {text[:LONGEST]!r}")
     return Fraction(match[1]) * _SUFFIXES[match[2]]
 
 

@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from streamgraft_common import names
 from streamgraft_common.kinds import Kind
+from streamgraft_common.quantities import LONGEST
 
 
 class Model(BaseModel):
@@ -116,7 +117,13 @@ class CustomKind(Kind):
         }
 
 
-Quantity = Annotated[str, Field(pattern=r"^[0-9.]+([eE][0-9]+|m|[kKMGTPE]i?)?$")]
+Quantity = Annotated[
+    str,
+    Field(
+        pattern=r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][0-9]{1,2}|[mk]|[KMGTPE]i?)?$",
+        max_length=LONGEST,
+    ),
+]
 
 
 JobName = Annotated[str, Field(pattern=names.OBJECT_NAME, max_length=names.MAX_JOB_NAME)]

@@ -70,7 +70,7 @@ class TransportSecurity(Model):
 
     type: Literal["None", "TLS"] = "None"
     """TLS: version 1.2 or newer."""
-    certificate_validity_days: Annotated[int, Field(ge=1)] = 30
+    certificate_validity_days: Annotated[int, Field(ge=1, le=36500)] = 30
     """Validity of the control ports' certificates; they are renewed in time."""
     kafka_secret: ObjectName | None = None
     """For type TLS: Secret with the brokers' CA (`ca.crt`), and what they ask for: a client

@@ -16,7 +16,14 @@ from streamgraft_operator.kit.rollbacks import is_half_back
 from streamgraft_operator.kit.taken import check_name
 from streamgraft_operator.manifests.metadata import Owner
 
-_FROM_JOB = ("autoscaling", "changeDeadlineSeconds", "strategy", "upstream", "stages")
+FROM_JOB = (
+    "autoscaling",
+    "changeDeadlineSeconds",
+    "strategy",
+    "upstream",
+    "otherInputs",
+    "stages",
+)
 """Fields of a region's spec that follow application and job."""
 FROM_APPLICATION = (
     "operators",
@@ -68,7 +75,7 @@ class RegionPlanter:
 
 def _region_command(manifest: Object) -> Command:
     metadata = manifest["metadata"]
-    wanted = {field: manifest["spec"].get(field) for field in _FROM_JOB}
+    wanted = {field: manifest["spec"].get(field) for field in FROM_JOB}
     may_sleep = ParallelRegionSpec.model_validate(manifest["spec"]).may_sleep
 
     def command(item: Object) -> Patch | None:

@@ -110,6 +110,13 @@ def test_advice_changes_no_width() -> None:
     assert (made.scale_up.select, made.scale_down.select) == ("Disabled", "Disabled")
 
 
+@pytest.mark.parametrize(("min_width", "least"), [(0, 0), (1, 1), (2, 1)])
+def test_advice_has_no_limits_that_would_change_a_width(min_width: int, least: int) -> None:
+    """Kubernetes' controller brings a width to within them, whatever the behavior says."""
+    made = generated(mode="advise", min_width=min_width, max_width=3)
+    assert (made["minReplicas"], made["maxReplicas"]) == (least, generated()["maxReplicas"])
+
+
 @pytest.mark.parametrize(
     ("average", "replicas", "advice"),
     [("2", 2, 4), ("1334m", 3, 4), ("500m", 2, 1), ("1", 3, 3)],
