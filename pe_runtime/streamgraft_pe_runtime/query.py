@@ -272,12 +272,16 @@ class ShardQuery:
         # A batch that runs again may end before what was written when it was cut off.
         if _close_sink(self._session, self._checkpoint, ended):
             modes.forget(self._checkpoint)
-        if clean and self._ended_after is not None:
-            if newest(self._checkpoint / "commits") > self._ended_after:
-                modes.end_loose(self._checkpoint)
+        if clean and self._is_over():
+            modes.end_loose(self._checkpoint)
         if self._ends:
             self._ends.forget(run)
         return in_time
+
+    def _is_over(self) -> bool:
+        """Return whether nothing comes again of what was written at least once."""
+        after = self._ended_after
+        return after is not None and newest(self._checkpoint / "commits") > after
 
     def _ended(self) -> str | None:
         """Return where the last batch ended, as a ledger in real-time mode tells it; None if that

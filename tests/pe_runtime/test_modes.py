@@ -1,16 +1,20 @@
 """A batch that was cut off ends in its own mode; who has its shard meanwhile is told so."""
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, keep_as_former
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, LOOSE, REAL_TIME, keep_as_former
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.modes import (
     OtherMode,
+    begin_loose,
     check,
+    comes_again,
+    end_loose,
     forget,
     give_up_ledger,
     may_be_repeated,
@@ -66,6 +70,22 @@ def test_a_ledger_that_is_given_up_refuses_nobody(tmp_path: Path) -> None:
     for real_time in (False, True):
         check(found, real_time=real_time)
     assert [file for file in (found / LEDGERS).rglob("*") if file.is_file()] == []
+
+
+def test_since_when_rows_may_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since the first of the runs began that did not end between two batches."""
+    monkeypatch.setattr(time, "time", lambda: 100.5)
+    assert begin_loose(tmp_path) == 100
+    monkeypatch.setattr(time, "time", lambda: 200.5)
+    assert comes_again(tmp_path)
+    assert begin_loose(tmp_path) == 100
+    end_loose(tmp_path)
+    assert not comes_again(tmp_path)
+    assert begin_loose(tmp_path) == 200
+    (tmp_path / LEDGERS / LOOSE).write_text("")
+    assert begin_loose(tmp_path) == 0, "nobody knows"
+    keep_as_former(tmp_path)
+    assert not comes_again(tmp_path)
 
 
 def unused(folder: Path, shards: Any) -> None:

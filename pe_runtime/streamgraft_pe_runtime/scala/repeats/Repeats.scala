@@ -181,6 +181,7 @@ class Partition(
       readOn(consumer, begun.filter(_.next >= first).getOrElse(Newest.at(first, since)), now.from)
     })
     keep(earlier)
+    write(earlier)
     now.behind(earlier)
   }
 
