@@ -8,15 +8,7 @@ what is written.
 import time
 from pathlib import Path
 
-from streamgraft_pe_runtime import exclusive_files
-from streamgraft_pe_runtime.checkpoint_files import (
-    FORMER,
-    LEDGERS,
-    LOOSE,
-    REAL_TIME,
-    TAKEN_OVER,
-    write,
-)
+from streamgraft_pe_runtime.checkpoint_files import FORMER, LEDGERS, LOOSE, REAL_TIME, TAKEN_OVER
 from streamgraft_pe_runtime.query_logs import is_cut_off
 from streamgraft_pe_runtime.targets import MAIN
 
@@ -68,17 +60,18 @@ def comes_again(checkpoint: Path) -> bool:
     return (checkpoint / LEDGERS / LOOSE).exists()
 
 
-def begin_loose(checkpoint: Path) -> int:
-    """Note that a query begins to write at least once in real-time mode.
+def loose_since(checkpoint: Path) -> int:
+    """Return since when, in seconds, what is written at least once may have been written before.
 
-    Returns since when, in seconds, what it writes may have been written: since the first run began
-    that did not end between two batches. Readers look no further back for repeats.
+    That is since the first run began that did not end between two batches, or since now; the sink
+    notes it when it writes. Readers look no further back for repeats.
     """
-    file = checkpoint / LEDGERS / LOOSE
-    exclusive_files.create(file, str(int(time.time())))
-    if not file.read_text():  # left so by a full disk, or a power failure
-        write(file, "0")
-    return int(file.read_text())
+    try:
+        return int((checkpoint / LEDGERS / LOOSE).read_text())
+    except FileNotFoundError:
+        return int(time.time())
+    except ValueError:  # left so by a full disk, or a power failure
+        return 0
 
 
 def end_loose(checkpoint: Path) -> None:

@@ -56,8 +56,8 @@ def start(
     if not loose:
         modes.check(checkpoint, real_time=plan.real_time)
     arrangement.arrange(checkpoint, plan.topics, plan.outputs, loose=loose)
-    is_again, since = modes.comes_again(checkpoint), modes.begin_loose(checkpoint) if loose else 0
-    writer = _sink(plan, checkpoint, since).outputMode(plan.output_mode).queryName(name)
+    is_again = modes.comes_again(checkpoint)
+    writer = _sink(plan, checkpoint).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
     session = plan.frame.sparkSession
@@ -113,7 +113,7 @@ def _close_sink(session: SparkSession, checkpoint: Path, ended: str | None = Non
     return bool(over)
 
 
-def _sink(plan: Plan, checkpoint: Path, since: int) -> DataStreamWriter:
+def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
     if not isinstance(plan.output, list):
         return plan.frame.writeStream.foreachBatch(_numbered(plan.output, checkpoint))
     return plan.frame.writeStream.format(targets.FORMAT).options(
@@ -123,7 +123,7 @@ def _sink(plan: Plan, checkpoint: Path, since: int) -> DataStreamWriter:
             life_of(stage_of(checkpoint)),
             real_time=plan.real_time,
             told=plan.told,
-            since=since,
+            since=modes.loose_since(checkpoint),
         )
     )
 
@@ -274,6 +274,7 @@ class ShardQuery:
             modes.forget(self._checkpoint)
         if clean and self._is_over():
             modes.end_loose(self._checkpoint)
+        self._ended_after = None  # who stops it again has not seen how it ended
         if self._ends:
             self._ends.forget(run)
         return in_time

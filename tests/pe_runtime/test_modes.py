@@ -11,12 +11,12 @@ from streamgraft_pe_runtime.checkpoint_files import LEDGERS, LOOSE, REAL_TIME, k
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.modes import (
     OtherMode,
-    begin_loose,
     check,
     comes_again,
     end_loose,
     forget,
     give_up_ledger,
+    loose_since,
     may_be_repeated,
 )
 from streamgraft_pe_runtime.protocol import Left
@@ -74,17 +74,20 @@ def test_a_ledger_that_is_given_up_refuses_nobody(tmp_path: Path) -> None:
 
 def test_since_when_rows_may_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Since the first of the runs began that did not end between two batches."""
-    monkeypatch.setattr(time, "time", lambda: 100.5)
-    assert begin_loose(tmp_path) == 100
     monkeypatch.setattr(time, "time", lambda: 200.5)
-    assert comes_again(tmp_path)
-    assert begin_loose(tmp_path) == 100
-    end_loose(tmp_path)
+    assert loose_since(tmp_path) == 200
     assert not comes_again(tmp_path)
-    assert begin_loose(tmp_path) == 200
-    (tmp_path / LEDGERS / LOOSE).write_text("")
-    assert begin_loose(tmp_path) == 0, "nobody knows"
+    mark = tmp_path / LEDGERS / LOOSE
+    mark.parent.mkdir()
+    mark.write_text("100")
+    assert loose_since(tmp_path) == 100
+    assert comes_again(tmp_path)
+    mark.write_text("")
+    assert loose_since(tmp_path) == 0, "nobody knows"
     keep_as_former(tmp_path)
+    assert not comes_again(tmp_path)
+    mark.write_text("100")
+    end_loose(tmp_path)
     assert not comes_again(tmp_path)
 
 

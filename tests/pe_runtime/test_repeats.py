@@ -14,10 +14,11 @@ from tests.pe_runtime.one_driver import Job, driver, make_topic, read_all, rows,
 
 import streamgraft as sg
 from streamgraft_local import Cluster
-from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime import arrangement, query
 from streamgraft_pe_runtime.modes import comes_again
 from streamgraft_pe_runtime.real_time import BATCH_SECONDS
 from streamgraft_pe_runtime.repeats import HEADER
+from streamgraft_pe_runtime.scan_order import EditedWays
 
 pytestmark = pytest.mark.integration
 
@@ -120,6 +121,32 @@ def test_what_a_cut_off_batch_has_written_is_dropped_when_it_comes_again(
     until_counted(cluster, topic, 3 * RECORDS)
     job.stop()
     assert not comes_again(job.checkpoint(job.pe_of("twofold")))
+
+
+def test_rows_of_a_batch_that_was_cut_off_go_no_other_way(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Until one has run again, and ended: then they may, and none comes twice."""
+    topic = make_topic(cluster)
+    job = Job(application(topic, real_time=None), spark, cluster, tmp_path)
+    write(cluster, topic, range(RECORDS))
+    until_counted(cluster, topic, RECORDS)
+    checkpoint = job.checkpoint(job.pe_of("twofold"))
+    (way,) = arrangement.noted(checkpoint).outputs
+    note = checkpoint / arrangement.NOTE
+    job.queries[job.pe_of("twofold").stage_name].stop(0)
+    note.write_text(note.read_text().replace(way, "7"))
+    with pytest.raises(EditedWays):
+        restart(job, "twofold", cut_off=True)
+    note.write_text(note.read_text().replace('"7"', f'"{way}"').replace("#7", f"#{way}"))
+    restart(job, "twofold", cut_off=True)
+    job.taken("twofold", RECORDS)
+    assert job.queries[job.pe_of("twofold").stage_name].stop(30)
+    note.write_text(note.read_text().replace(way, "7"))
+    restart(job, "twofold", cut_off=False)
+    write(cluster, topic, range(RECORDS, 2 * RECORDS))
+    until_counted(cluster, topic, 2 * RECORDS)
+    job.stop()
 
 
 def test_rows_are_counted_for_each_topic(

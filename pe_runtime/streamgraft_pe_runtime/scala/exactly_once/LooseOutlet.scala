@@ -25,11 +25,15 @@ import org.apache.spark.sql.types.StructType
   * @param incarnation tells the checkpoint from any other
   * @param since time in seconds: what comes again was not written before it
   */
-class LooseOutlet(target: Target, told: Set[String], incarnation: String, since: Long) {
+class LooseOutlet(
+    target: Target, told: Set[String], incarnation: String, since: Long, checkpoint: Checkpoint) {
   private lazy val producer = {
-    used = true
     val options = new JHashMap(target.producer)
-    if (told.nonEmpty) options.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, "true")
+    if (told.nonEmpty) {
+      checkpoint.markLoose(since)
+      options.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, "true")
+    }
+    used = true
     new KafkaProducer[Array[Byte], Array[Byte]](options)
   }
   private val partitions = new ConcurrentHashMap[String, Int]

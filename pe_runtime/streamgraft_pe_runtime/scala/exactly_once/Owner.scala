@@ -51,7 +51,7 @@ class Owner(settings: Settings) {
   val loose: Option[LooseOutlet] =
     Option.when(settings.commitMillis.isDefined && realTime.isEmpty)(
       new LooseOutlet(
-        settings.targets.head, settings.toldTopics, settings.incarnation, settings.toldSince))
+        settings.targets.head, settings.toldTopics, settings.incarnation, settings.toldSince, files))
   private val main: Option[TransactionalOutlet] = for {
     target <- settings.targets.find(_.name == Target.Main) if settings.commitMillis.isEmpty
     identity <- target.identity

@@ -83,7 +83,7 @@ object Newest {
 
   def of(text: String): Newest = {
     val lines = text.split('\n')
-    val rows = lines.tail.map(Told.of(_: String)).map(it => it.lane -> it.row).toMap
+    val rows = lines.tail.foldLeft(Empty)((all, line) => all.after(0, Some(Told.of(line)))._1).rows
     lines.head.split(' ').map(_.toLong) match {
       case Array(next, from, since) => Newest(next, from, since, rows)
       case Array(next) => Empty.copy(next = next, rows = rows) // as former versions wrote it
