@@ -17,7 +17,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from tests.pe_runtime.one_driver import driver
 from tests.producers import idempotent
 
@@ -92,10 +93,24 @@ class Stream:
         self._session.sparkContext.setJobGroup(run or uuid.uuid4().hex, "", interruptOnCancel=True)
         reader = self._session.read.format("kafka")
         records = reader.options(**source, **servers, **options.get("reading", {})).load()
+        passed = self._passed(records, way, {**servers, **options.get("looking", {})})
+        return [row.offset for row in passed.collect()]
+
+    def follow(self, checkpoint: Path, seen: list[int]) -> StreamingQuery:
+        """Start a query that reads on, and can look nothing up; `seen`: what is new to it."""
+        source = {"assign": json.dumps({self.topic: [0]}), "includeHeaders": "true"}
+        begin = {"startingOffsets": "earliest", "kafka.bootstrap.servers": self.servers}
+        records = self._session.readStream.format("kafka").options(**source, **begin).load()
+
+        def see(batch: DataFrame, number: int) -> None:
+            seen.extend(row.offset for row in batch.collect())
+
+        writer = self._passed(records, 0, NOWHERE).writeStream.foreachBatch(see)
+        return writer.option("checkpointLocation", str(checkpoint)).start()
+
+    def _passed(self, records: DataFrame, way: int, looking: dict[str, str]) -> DataFrame:
         metadata: Any = SimpleNamespace(region=None)
-        looking = {**servers, **options.get("looking", {})}
-        passed = repeats.dropped(records, self._port, way, metadata, looking)
-        return [row.offset for row in passed.select("offset").collect()]
+        return repeats.dropped(records, self._port, way, metadata, looking).select("offset")
 
     def cancel(self, run: str) -> None:
         """Interrupt what a run of a query does."""
@@ -195,3 +210,18 @@ def test_ends_of_transactions_are_not_looked_at(stream: Stream) -> None:
     with pytest.raises(Py4JJavaError, match="Timeout"):
         stream.read(8, 9, run="b", looking=NOWHERE)
     assert stream.read(8, 9, run="b") == []
+
+
+def test_a_query_goes_on_past_ends_of_transactions(stream: Stream, tmp_path: Path) -> None:
+    """Spark tells its tasks which run they are of."""
+    sender = Producer({"bootstrap.servers": stream.servers, "transactional.id": stream.topic})
+    sender.init_transactions()
+    seen: list[int] = []
+    query = stream.follow(tmp_path / "checkpoint", seen)
+    for row in (0, 0, 1, None, 1):
+        sender.begin_transaction()
+        stream.send([row], producer=sender)
+        sender.commit_transaction()
+        query.processAllAvailable()
+    query.stop()
+    assert seen == [0, 4, 6]

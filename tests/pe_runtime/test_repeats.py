@@ -140,7 +140,6 @@ def test_rows_of_a_batch_that_was_cut_off_go_no_other_way(
         restart(job, "twofold", cut_off=True)
     note.write_text(note.read_text().replace('"7"', f'"{way}"').replace("#7", f"#{way}"))
     restart(job, "twofold", cut_off=True)
-    job.taken("twofold", RECORDS)
     assert job.queries[job.pe_of("twofold").stage_name].stop(30)
     note.write_text(note.read_text().replace(way, "7"))
     restart(job, "twofold", cut_off=False)
