@@ -15,11 +15,12 @@ from pathlib import Path
 from streamgraft_pe_runtime import query_logs
 from streamgraft_pe_runtime.checkpoint_files import CHECKSUM, KEPT_ENTRIES, Beside, entries, write
 from streamgraft_pe_runtime.checkpoint_health import reading
-from streamgraft_pe_runtime.modes import may_be_repeated
+from streamgraft_pe_runtime.modes import comes_again, may_be_repeated
 from streamgraft_pe_runtime.scan_order import (
     EditedWays,
     Scans,
     arranged,
+    comes_another_way,
     is_topic,
     renamed,
     topic_of,
@@ -42,13 +43,13 @@ def arrange(
     topics: Sequence[str | None],
     outputs: Mapping[str, Sequence[str]] | None = None,
     *,
-    ledger_counts: bool = True,
+    loose: bool = False,
 ) -> None:
     """Put the logs of a query that nobody runs into the order of a plan's scans.
 
     `topics`: of the scans; None for one that is not of one topic. `outputs`: Scans.outputs.
-    `ledger_counts`: whether what was cut off is not written again. Raises OtherTopics, OtherWays,
-    EditedWays, CheckpointDamaged, OSError.
+    `loose`: whether what was cut off is written again. Raises OtherTopics, OtherWays, EditedWays,
+    CheckpointDamaged, OSError.
     """
     for draft in checkpoint.glob(f".{_PENDING}-*"):
         shutil.rmtree(draft, ignore_errors=True)
@@ -60,7 +61,8 @@ def arrange(
     now, before = Scans(wanted, to), noted(checkpoint)
     if now == before:
         return
-    if ledger_counts and may_be_repeated(checkpoint) and ways_are_edited(before, now):
+    is_cut_off = comes_again(checkpoint) if loose else may_be_repeated(checkpoint)
+    if is_cut_off and (comes_another_way if loose else ways_are_edited)(before, now):
         raise EditedWays
     files: dict[str, str] = {}
     for number in entries(checkpoint / "offsets")[-KEPT_ENTRIES:]:

@@ -23,6 +23,9 @@ REAL_TIME = "REAL-TIME"
 """File in it: real-time mode has begun to write, and did not end between two batches (modes.py)."""
 FORMER = "former"
 """Folder in it with the ledgers of before another query."""
+LOOSE = "LOOSE"
+"""File in it: real-time mode has begun to write at least once, and did not end between two batches;
+the time since when, in seconds."""
 _FUNCTION = "FUNCTION"
 KEPT_ENTRIES = 2
 """Spark reads the entry before the last one, too, when it goes on."""
@@ -112,11 +115,11 @@ def keep_as_former(checkpoint: Path) -> None:
     ledgers = checkpoint / LEDGERS
     former = ledgers / FORMER
     for marker in list(ledgers.glob("*")):
-        if marker.name not in (TAKEN_OVER, REAL_TIME, _FUNCTION, FORMER):
+        if marker.name not in (TAKEN_OVER, REAL_TIME, LOOSE, _FUNCTION, FORMER):
             former.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):  # another owner does the same
                 marker.rename(former / marker.name)
-    for mark in (TAKEN_OVER, REAL_TIME):  # the latter of a run that came late
+    for mark in (TAKEN_OVER, REAL_TIME, LOOSE):  # the latter of runs that came late
         (ledgers / mark).unlink(missing_ok=True)
 
 

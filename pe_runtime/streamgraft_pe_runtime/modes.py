@@ -5,9 +5,10 @@ So to each mode the other's checkpoint looks as if nothing were under way, and i
 what is written.
 """
 
+import time
 from pathlib import Path
 
-from streamgraft_pe_runtime.checkpoint_files import FORMER, LEDGERS, REAL_TIME, TAKEN_OVER
+from streamgraft_pe_runtime.checkpoint_files import FORMER, LEDGERS, LOOSE, REAL_TIME, TAKEN_OVER
 from streamgraft_pe_runtime.query_logs import is_cut_off
 from streamgraft_pe_runtime.targets import MAIN
 
@@ -36,7 +37,7 @@ def check(checkpoint: Path, *, real_time: bool) -> None:
 
 def _is_written(checkpoint: Path) -> bool:
     """Return whether a ledger was begun with a checkpoint: a savepoint's copies come without."""
-    marks = (REAL_TIME, TAKEN_OVER)
+    marks = (REAL_TIME, LOOSE, TAKEN_OVER)
     files = (checkpoint / LEDGERS).rglob("*")
     return any(file.is_file() and file.name not in marks for file in files)
 
@@ -51,3 +52,28 @@ def give_up_ledger(checkpoint: Path) -> None:
     checkpoint in real-time mode, at least once, keeps none, and ends what was cut off."""
     for file in (MAIN, f"{FORMER}/{MAIN}", REAL_TIME):
         (checkpoint / LEDGERS / file).unlink(missing_ok=True)
+
+
+def comes_again(checkpoint: Path) -> bool:
+    """Return whether what a batch that was cut off has written at least once is to be written again
+    by the next one that runs in real-time mode."""
+    return (checkpoint / LEDGERS / LOOSE).exists()
+
+
+def loose_since(checkpoint: Path) -> int:
+    """Return since when, in seconds, what is written at least once may have been written before.
+
+    That is since the first run began that did not end between two batches, or since now; the sink
+    notes it when it writes. Readers look no further back for repeats.
+    """
+    try:
+        return int((checkpoint / LEDGERS / LOOSE).read_text())
+    except FileNotFoundError:
+        return int(time.time())
+    except ValueError:  # left so by a full disk, or a power failure
+        return 0
+
+
+def end_loose(checkpoint: Path) -> None:
+    """Note that nothing comes again: a query ended between two batches, or another writes anew."""
+    (checkpoint / LEDGERS / LOOSE).unlink(missing_ok=True)

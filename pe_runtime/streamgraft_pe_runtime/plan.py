@@ -24,6 +24,7 @@ from streamgraft_pe_runtime.application import Application
 from streamgraft_pe_runtime.kafka_access import UNASKED, spark_options
 from streamgraft_pe_runtime.kept_columns import all_kept
 from streamgraft_pe_runtime.real_time import noted, number_of
+from streamgraft_pe_runtime.scan_order import stream_output
 from streamgraft_pe_runtime.stream_columns import check_columns, floating
 from streamgraft_pe_runtime.targets import KafkaTarget, Targets
 
@@ -342,7 +343,9 @@ class Compiler:
             record = expressions.record_expression(port, target, raw, floats, nulls=nulls)
             _, records = routes.setdefault(id(stream.base), (stream.base, []))
             records.append((record, stream.condition))
-            output = port.operator if port.external else f"{port.operator}>{port.stream}"
+            output = port.operator
+            if not port.external:
+                output = stream_output(port.operator, port.stream)
             written.setdefault(id(stream.base), []).append(output)
         encodings = targets.encodings
         partition = F.expr(expressions.partition_expression(shards))

@@ -21,6 +21,7 @@ from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import is_joint
 from streamgraft_pe_runtime.lost_checkpoints import life_of
 from streamgraft_pe_runtime.plan import Plan, SinkCall
+from streamgraft_pe_runtime.query_logs import newest
 from streamgraft_pe_runtime.staggering import ALONE, Stagger
 from streamgraft_pe_runtime.triggers import Triggers
 
@@ -38,6 +39,8 @@ _RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.ad
 """What it does while a batch's jobs run: into Kafka, into a sink function."""
 _SILENT = ("CANNOT_LOAD_STATE_STORE", "(no cause message)")
 _MOST_CAUSES = 20
+_NO_BATCH = -2
+"""Earlier than that before the first, -1."""
 
 
 def start(
@@ -52,7 +55,8 @@ def start(
     loose = plan.real_time and not outputs[0].transactional_id
     if not loose:
         modes.check(checkpoint, real_time=plan.real_time)
-    arrangement.arrange(checkpoint, plan.topics, plan.outputs, ledger_counts=not loose)
+    arrangement.arrange(checkpoint, plan.topics, plan.outputs, loose=loose)
+    is_again = modes.comes_again(checkpoint)
     writer = _sink(plan, checkpoint).outputMode(plan.output_mode).queryName(name)
     writer = writer.option("checkpointLocation", str(checkpoint))
     interval = f"{round(seconds * 1000)} milliseconds"
@@ -66,14 +70,16 @@ def start(
                 started = writer.start()
             running = ShardQuery(session, started, timing, checkpoint)
             running.set_interval(seconds)
+            running.give_up_others(loose=False)
             return running
         # PySpark's annotations leave this trigger out.
         writer = writer.trigger(realTime=interval)  # type: ignore[call-overload]
         aligned = alignment(session, wanted=False)
         with aligned, staggered(session, seconds, stagger, plan.scans) as ends:
             running = ShardQuery(session, writer.start(), ends, checkpoint)
+        running.give_up_others(loose=loose)
         if loose:
-            running.give_up_ledger()
+            running.note_end(newest(checkpoint / "commits") if is_again else _NO_BATCH)
         return running
     except Exception:
         _close_sink(session, checkpoint)
@@ -117,6 +123,7 @@ def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
             life_of(stage_of(checkpoint)),
             real_time=plan.real_time,
             told=plan.told,
+            since=modes.loose_since(checkpoint),
         )
     )
 
@@ -140,6 +147,7 @@ class ShardQuery:
         # The JVM's own object: PySpark's properties parse and copy, and cost ten times as much.
         self._handle: Any = query._jsq
         self._given_up: str | None = None
+        self._ended_after: int | None = None
 
     def first_trigger_done(self) -> bool:
         """Return whether the first trigger since the start has completed, with or without data."""
@@ -156,13 +164,21 @@ class ShardQuery:
         error = self._handle.exception()
         return self._told(error.get()) if error.isDefined() else "the query ended by itself"
 
-    def give_up_ledger(self) -> None:
-        """Leave the ledger of whoever wrote exactly once before: from now on it tells nothing."""
+    def give_up_others(self, *, loose: bool) -> None:
+        """Leave what those have noted who wrote before with another delivery (`loose`: ours is at
+        least once, in real-time mode): from now on it tells nothing."""
         try:
-            modes.give_up_ledger(self._checkpoint)
+            (modes.give_up_ledger if loose else modes.end_loose)(self._checkpoint)
         except OSError:
             self.stop(0)
             raise
+
+    def note_end(self, last: int) -> None:
+        """Have a stop between two batches noted: then nothing comes again.
+
+        `last`: a batch after this one must have ended, for one was cut off before.
+        """
+        self._ended_after = last
 
     def give_up(self, reason: str) -> None:
         """Have the query count as failed, though Spark goes on with it."""
@@ -256,9 +272,17 @@ class ShardQuery:
         # A batch that runs again may end before what was written when it was cut off.
         if _close_sink(self._session, self._checkpoint, ended):
             modes.forget(self._checkpoint)
+        if clean and self._is_over():
+            modes.end_loose(self._checkpoint)
+        self._ended_after = None  # who stops it again has not seen how it ended
         if self._ends:
             self._ends.forget(run)
         return in_time
+
+    def _is_over(self) -> bool:
+        """Return whether nothing comes again of what was written at least once."""
+        after = self._ended_after
+        return after is not None and newest(self._checkpoint / "commits") > after
 
     def _ended(self) -> str | None:
         """Return where the last batch ended, as a ledger in real-time mode tells it; None if that

@@ -73,6 +73,16 @@ def other_name(kind: str, name: str) -> str:
     return f"{kind} {name}"
 
 
+def stream_output(operator: str, stream: str) -> str:
+    """Return the name of an output (Scans.outputs) that other PEs read; a sink has its own name."""
+    return f"{operator}>{stream}"
+
+
+def is_stream(output: str) -> bool:
+    """Return whether an output is one that other PEs read."""
+    return ">" in output
+
+
 def is_topic(name: str) -> bool:
     """Return whether a scan is of a topic, so that its position says which."""
     return " " not in topic_of(name)
@@ -122,6 +132,23 @@ def ways_are_edited(before: Scans, now: Scans) -> bool:
         if way in now.outputs
         else not written.isdisjoint(outputs)
         for way, outputs in before.outputs.items()
+    )
+
+
+def comes_another_way(before: Scans, now: Scans) -> bool:
+    """Return whether rows of a batch that was cut off would come again by another way to a stream
+    whose readers drop repeats: they count the rows of each way.
+
+    Sinks outside get them twice in any case, and a way more has no rows there yet.
+    """
+
+    def ways(scans: Scans, output: str) -> set[str]:
+        return {way for way, outputs in scans.outputs.items() if output in outputs}
+
+    streams = {name for outputs in before.outputs.values() for name in outputs if is_stream(name)}
+    return any(
+        ways(before, stream) - ways(now, stream) and ways(now, stream) - ways(before, stream)
+        for stream in streams
     )
 
 

@@ -135,15 +135,17 @@ def options(
     *,
     real_time: bool = False,
     told: Sequence[str] = (),
+    since: int = 0,
 ) -> dict[str, str]:
     """Return the options of the sink for a query on a checkpoint.
 
     `life`: what ledgers say they are of (lost_checkpoints.py); `told`: topics whose records say
-    where they come from, if they may come again.
+    where they come from, if they may come again; `since`: what does was not written before that.
     """
     origins = {}
     if real_time and targets[0].transactional_id is None:
-        origins = {"toldTopics": ",".join(told), "incarnation": incarnation(checkpoint)}
+        known = incarnation(checkpoint)
+        origins = {"toldTopics": ",".join(told), "incarnation": known, "toldSince": str(since)}
     return {
         **origins,
         "realTime": str(real_time).lower(),

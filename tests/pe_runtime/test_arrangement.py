@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from streamgraft_pe_runtime.arrangement import NOTE, arrange, ended, finish, noted, rename_topics
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, LOOSE, REAL_TIME
+from streamgraft_pe_runtime.modes import end_loose
 from streamgraft_pe_runtime.scan_order import EditedWays, OtherTopics, OtherWays, Scans
 
 A, B, LATER = {"a": {"0": 7}}, {"b": {"0": 9}}, {"a": {"0": 8}}
@@ -204,7 +205,20 @@ def test_outputs_are_noted_and_refused_amid_a_batch(tmp_path: Path) -> None:
     arrange(tmp_path, ["a#1"], {"1": ("x", "y", "z")})
     with pytest.raises(EditedWays, match="Set back what was edited"):
         arrange(tmp_path, ["a#1"], {"1": ("y",)})
-    arrange(tmp_path, ["a#1"], {"1": ("y",)}, ledger_counts=False)
+    arrange(tmp_path, ["a#1"], {"1": ("y",)}, loose=True)
+
+
+def test_what_comes_again_at_least_once_goes_the_same_way(tmp_path: Path) -> None:
+    """Its readers count the rows of each way. Other outputs, more or fewer, make no difference."""
+    arrange(tmp_path, ["a#1"], {"1": ("o>x", "y")}, loose=True)
+    mark = tmp_path / LEDGERS / LOOSE
+    mark.parent.mkdir()
+    mark.write_text("100")
+    arrange(tmp_path, ["a#1"], {"1": ("new>z", "o>x")}, loose=True)
+    with pytest.raises(EditedWays, match="Set back what was edited"):
+        arrange(tmp_path, ["a#2"], {"2": ("new>z", "o>x")}, loose=True)
+    end_loose(tmp_path)
+    arrange(tmp_path, ["a#2"], {"2": ("new>z", "o>x")}, loose=True)
 
 
 def test_topics_of_a_note_are_renamed() -> None:

@@ -1,18 +1,22 @@
 """A batch that was cut off ends in its own mode; who has its shard meanwhile is told so."""
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, keep_as_former
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, LOOSE, REAL_TIME, keep_as_former
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.modes import (
     OtherMode,
     check,
+    comes_again,
+    end_loose,
     forget,
     give_up_ledger,
+    loose_since,
     may_be_repeated,
 )
 from streamgraft_pe_runtime.protocol import Left
@@ -66,6 +70,25 @@ def test_a_ledger_that_is_given_up_refuses_nobody(tmp_path: Path) -> None:
     for real_time in (False, True):
         check(found, real_time=real_time)
     assert [file for file in (found / LEDGERS).rglob("*") if file.is_file()] == []
+
+
+def test_since_when_rows_may_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since the first of the runs began that did not end between two batches."""
+    monkeypatch.setattr(time, "time", lambda: 200.5)
+    assert loose_since(tmp_path) == 200
+    assert not comes_again(tmp_path)
+    mark = tmp_path / LEDGERS / LOOSE
+    mark.parent.mkdir()
+    mark.write_text("100")
+    assert loose_since(tmp_path) == 100
+    assert comes_again(tmp_path)
+    mark.write_text("")
+    assert loose_since(tmp_path) == 0, "nobody knows"
+    keep_as_former(tmp_path)
+    assert not comes_again(tmp_path)
+    mark.write_text("100")
+    end_loose(tmp_path)
+    assert not comes_again(tmp_path)
 
 
 def unused(folder: Path, shards: Any) -> None:

@@ -14,9 +14,11 @@ from tests.pe_runtime.one_driver import Job, driver, make_topic, read_all, rows,
 
 import streamgraft as sg
 from streamgraft_local import Cluster
-from streamgraft_pe_runtime import query
+from streamgraft_pe_runtime import arrangement, query
+from streamgraft_pe_runtime.modes import comes_again
 from streamgraft_pe_runtime.real_time import BATCH_SECONDS
 from streamgraft_pe_runtime.repeats import HEADER
+from streamgraft_pe_runtime.scan_order import EditedWays
 
 pytestmark = pytest.mark.integration
 
@@ -107,6 +109,7 @@ def test_what_a_cut_off_batch_has_written_is_dropped_when_it_comes_again(
     write(cluster, topic, range(RECORDS))
     until_counted(cluster, topic, RECORDS)
     restart(job, "twofold", cut_off=True)
+    assert comes_again(job.checkpoint(job.pe_of("twofold")))
     write(cluster, topic, range(RECORDS, 2 * RECORDS))
     until_counted(cluster, topic, 2 * RECORDS)
     restart(job, "counts", cut_off=False)
@@ -116,6 +119,60 @@ def test_what_a_cut_off_batch_has_written_is_dropped_when_it_comes_again(
     assert written(cluster, job) > 6 * RECORDS, "nothing came again"
     time.sleep(1)  # What was counted twice would be there by now.
     until_counted(cluster, topic, 3 * RECORDS)
+    job.stop()
+    assert not comes_again(job.checkpoint(job.pe_of("twofold")))
+
+
+def test_rows_of_a_batch_that_was_cut_off_go_no_other_way(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Until one has run again, and ended: then they may, and none comes twice."""
+    topic = make_topic(cluster)
+    job = Job(application(topic, real_time=None), spark, cluster, tmp_path)
+    write(cluster, topic, range(RECORDS))
+    until_counted(cluster, topic, RECORDS)
+    checkpoint = job.checkpoint(job.pe_of("twofold"))
+    (way,) = arrangement.noted(checkpoint).outputs
+    note = checkpoint / arrangement.NOTE
+    job.queries[job.pe_of("twofold").stage_name].stop(0)
+    note.write_text(note.read_text().replace(way, "7"))
+    with pytest.raises(EditedWays):
+        restart(job, "twofold", cut_off=True)
+    note.write_text(note.read_text().replace('"7"', f'"{way}"').replace("#7", f"#{way}"))
+    restart(job, "twofold", cut_off=True)
+    assert job.queries[job.pe_of("twofold").stage_name].stop(30)
+    note.write_text(note.read_text().replace(way, "7"))
+    restart(job, "twofold", cut_off=False)
+    write(cluster, topic, range(RECORDS, 2 * RECORDS))
+    until_counted(cluster, topic, 2 * RECORDS)
+    job.stop()
+
+
+def test_rows_are_counted_for_each_topic(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Whatever else becomes of a record: that may be edited while a batch is cut off."""
+    topic = make_topic(cluster)
+    app = sg.Application("parted")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+    made = app.operator(inputs=numbers, real_time=True, delivery="at_least_once")(twofold)
+    app.split("parts", input=made, outputs={"even": "n % 2 = 0", "every": "true"})
+    for name in ("even", "every"):
+        count = app.operator(inputs=name, uid=f"of-{name}", output_mode="update")(counted)
+        app.kafka_sink(f"{name}-out", input=count, topic=f"{topic}-{name}", partitions=1)
+    job = Job(app, spark, cluster, tmp_path)
+    write(cluster, topic, range(RECORDS))
+    ports = {port.stream: port for port in job.pe_of("twofold").outputs}
+    for name, rows_of_each in (("even", 1), ("every", 2)):
+        found: list[str] = []
+        deadline = time.monotonic() + 60
+        while len(found) < RECORDS * rows_of_each:
+            assert time.monotonic() < deadline, (name, len(found))
+            messages = read_all(cluster, ports[name].topic, ports[name].partitions or 0)
+            headers = [dict(message.headers())[HEADER].decode() for message in messages]
+            found = [header.rpartition("/")[2] for header in headers]
+        expected = [str(number + 1) for number in range(rows_of_each)] * RECORDS
+        assert sorted(found) == sorted(expected)
     job.stop()
 
 
@@ -145,6 +202,29 @@ def test_each_row_passes_once_whoever_writes_it(session: SparkSession, seed: int
     for offset, (lane, row) in enumerate(log[begun:], begun):
         again = again.after(offset, f"i/{lane}/in/0/{row // 2}/{row % 2 + 1}".encode())._1()
     assert sorted(again.text().splitlines()) == sorted(newest.text().splitlines())
+    split = chance.randrange(begun, len(log))
+    earlier = repeats.Newest.of(notes[split])
+    later = repeats.Newest.at(split)
+    for offset, (lane, row) in enumerate(log[split:], split):
+        later = later.after(offset, f"i/{lane}/in/0/{row // 2}/{row % 2 + 1}".encode())._1()
+    whole = later.behind(earlier)
+    assert sorted(whole.text().splitlines()) == sorted(newest.text().splitlines())
+
+
+def test_rows_of_a_former_version(session: SparkSession) -> None:
+    """That counted those for other topics, too: rather a row twice than one lost."""
+    jvm: Any = session._jvm
+    repeats = jvm.org.apache.spark.sql.kafka010.repeats
+    newest = repeats.Newest.of("7\nrun/1/in/0/50/4")
+    assert (newest.next(), newest.since()) == (7, 0)
+    passed = []
+    for row in ("49/9", "50/1", "50/1", "50/2", "50/1", "51/1"):
+        told = newest.after(newest.next(), f"2.100.run/1/in/0/{row}".encode())
+        newest = told._1()
+        passed += [row] if told._2() else []
+    assert passed == ["50/1", "50/2", "51/1"]
+    assert newest.text() == "13 0 0\n2.0.run/1/in/0/51/1"
+    assert repeats.Newest.of(newest.text()).text() == newest.text()
 
 
 def owners(chance: random.Random, lane: int) -> list[tuple[int, int]]:

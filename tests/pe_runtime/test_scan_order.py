@@ -19,6 +19,7 @@ from streamgraft_pe_runtime.scan_order import (
     OtherWays,
     Scans,
     arranged,
+    comes_another_way,
     renamed,
     ways_are_edited,
 )
@@ -212,6 +213,24 @@ def test_what_a_ledger_can_not_tell_any_more(
 ) -> None:
     """It counts the rows of a record over all outputs of a way, in their order."""
     assert ways_are_edited(BEFORE, Scans(names, outputs)) == edited
+
+
+@pytest.mark.parametrize(
+    ("outputs", "other"),
+    [
+        ({"1": ["o>x", "y"]}, False),
+        ({"1": ["new>z", "o>x"]}, False),
+        ({"1": ["o>x"], "3": ["o>x"]}, False),
+        ({"1": ["y"]}, False),
+        ({"3": ["y"]}, False),
+        ({"3": ["o>x"]}, True),
+        ({"1": ["y"], "3": ["o>x"]}, True),
+    ],
+)
+def test_rows_that_come_again_by_another_way(outputs: dict[str, list[str]], other: bool) -> None:
+    """A sink has them twice in any case."""
+    before = Scans(["a#1"], {"1": ["o>x", "y"]})
+    assert comes_another_way(before, Scans([f"a#{way}" for way in outputs], outputs)) == other
 
 
 def test_a_topic_that_was_renamed() -> None:

@@ -64,6 +64,19 @@ class Checkpoint(root: Path) {
     files.createAtomic(new Path(ledgers, "REAL-TIME"), overwriteIfPossible = true).close()
   }
 
+  /** Do the same for what is written at least once, and comes again.
+    *
+    * @param since time in seconds: what comes again was not written before it
+    */
+  def markLoose(since: Long): Unit = {
+    files.mkdirs(ledgers)
+    val stream = files.createAtomic(new Path(ledgers, "LOOSE"), overwriteIfPossible = true)
+    try {
+      stream.write(since.toString.getBytes(UTF_8))
+      stream.close()
+    } catch { case error: Throwable => stream.cancel(); throw error }
+  }
+
   def forget(target: String): Unit = Seq(former(target), marker(target)).foreach(files.delete)
 
   /** Checksum of what a batch reads: the same again only if the batch is the same. In which order

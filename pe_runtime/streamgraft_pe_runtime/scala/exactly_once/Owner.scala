@@ -50,7 +50,8 @@ class Owner(settings: Settings) {
   /** In real-time mode as well, if that writes at least once. */
   val loose: Option[LooseOutlet] =
     Option.when(settings.commitMillis.isDefined && realTime.isEmpty)(
-      new LooseOutlet(settings.targets.head, settings.toldTopics, settings.incarnation))
+      new LooseOutlet(
+        settings.targets.head, settings.toldTopics, settings.incarnation, settings.toldSince, files))
   private val main: Option[TransactionalOutlet] = for {
     target <- settings.targets.find(_.name == Target.Main) if settings.commitMillis.isEmpty
     identity <- target.identity

@@ -26,7 +26,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
   *    the rest is sent at once, within the transaction (default: 16 MiB).
   *  - realTime: true in real-time mode, which has one target. Rows are then told by [[NoteOrigin]].
   *  - toldTopics: topics, with commas between, whose records say where they come from, in real-time
-  *    mode without a transactional id; `incarnation` tells this checkpoint from others then.
+  *    mode without a transactional id; `incarnation` tells this checkpoint from others then,
+  *    and `toldSince` the time, in seconds, since when what comes again may have been written.
   *  - commitMillis: how often a transaction is committed in that mode (default: 10).
   *  - renewMillis: how long after the last batch its entry is noted again, long before the brokers
   *    forget it, and the transactional id (default: a day).
@@ -41,6 +42,7 @@ case class Settings(
     commitMillis: Option[Long],
     toldTopics: Set[String],
     incarnation: String,
+    toldSince: Long,
     targets: IndexedSeq[Target])
 
 object Settings {
@@ -57,6 +59,7 @@ object Settings {
       Option.when(options.getBoolean("realTime", false))(options.getLong("commitMillis", 10)),
       common.get("toldTopics").fold(Set.empty[String])(_.split(',').filter(_.nonEmpty).toSet),
       common.getOrElse("incarnation", ""),
+      options.getLong("toldSince", 0),
       own.toIndexedSeq.map(each => Target(CaseInsensitiveMap(common ++ each.asScala))))
   }
 
