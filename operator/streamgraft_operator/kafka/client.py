@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -76,7 +76,8 @@ class Kafka:
         self._may_write = may_write
         # A rotated certificate makes another client: what is not used any more must go.
         self._client = lru_cache(maxsize=CLIENTS)(_connect)
-        self._consumer = lru_cache(maxsize=CLIENTS)(_follow)
+        self._consumer = lru_cache(maxsize=CLIENTS)(partial(_follow, isolation="read_committed"))
+        self._onlooker = lru_cache(maxsize=CLIENTS)(partial(_follow, isolation="read_uncommitted"))
         # Brokers that never answer must not take the threads that everything else needs.
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="kafka")
 
@@ -90,12 +91,14 @@ class Kafka:
             await self._write(self._change, brokers, changes)
 
     async def drained(self, brokers: Brokers, group: str, topics: Mapping[str, int]) -> bool:
-        """Return whether a consumer group has read topics (name → partitions) to their ends.
-
-        Raises KafkaUnavailable.
+        """Return whether a consumer group has read topics (name → partitions) to their ends, and
+        no transaction is open there: one that its producer has committed is open until its
+        coordinator has said so to each partition. Raises KafkaUnavailable.
         """
         found = await self.positions(brokers, group, topics)
-        return all(position.lag == 0 for position in found)
+        if any(position.lag > 0 for position in found):
+            return False
+        return await self._run(self._are_ends, brokers, group, found) if found else True
 
     async def positions(
         self, brokers: Brokers, group: str, topics: Mapping[str, int]
@@ -183,6 +186,16 @@ class Kafka:
 
         return _guarded(brokers, read)
 
+    def _are_ends(self, brokers: Brokers, group: str, positions: Sequence[Position]) -> bool:
+        """Return whether nothing lies behind positions, not even of an open transaction."""
+        onlooker = self._onlooker(brokers, group)
+
+        def ends() -> bool:
+            partitions = ((TopicPartition(at.topic, at.partition), at.end) for at in positions)
+            return all(_bounds(onlooker, partition)[1] <= end for partition, end in partitions)
+
+        return _guarded(brokers, ends)
+
     def _renew(self, brokers: Brokers, given: tuple[str, Sequence[Position]]) -> None:
         group, positions = given
         consumer = self._consumer(brokers, group)
@@ -219,9 +232,9 @@ def _connect(brokers: Brokers) -> AdminClient:
     return _configured(brokers, lambda: AdminClient(_options(brokers)))
 
 
-def _follow(brokers: Brokers, group: str) -> Consumer:
+def _follow(brokers: Brokers, group: str, isolation: str) -> Consumer:
     settings: dict[str, Any] = {"group.id": group, "enable.auto.commit": False}
-    settings |= {**_options(brokers), "isolation.level": "read_committed"}
+    settings |= {**_options(brokers), "isolation.level": isolation}
     return _configured(brokers, lambda: Consumer(settings))
 
 
