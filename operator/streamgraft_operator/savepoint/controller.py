@@ -99,6 +99,7 @@ class SavepointController(Controller):
             return None
         if savepoint_status(item).phase in OVER:
             await self._ask(item, {})
+            await self._repositories.remember(item)
             return None
         if savepoint_status(item).phase != "Pending":
             return await self._conduct(item)
