@@ -136,7 +136,7 @@ class JobController(Controller):
             manifests.check_pods(owner_of(job), expansion.spec, self._context.settings)
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
-            check_names(self._caches, owner_of(job), expansion.topology)
+            check_names(self._caches, owner_of(job), expansion)
             dropped = await self._edits.check(job, expansion)
             await check_brokers(self._context, job, expansion.topology)
             rollback = held_by(self._caches, key, expansion)
