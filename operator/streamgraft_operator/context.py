@@ -21,6 +21,7 @@ from streamgraft_operator.kit.freed import Freed
 from streamgraft_operator.kit.leadership import may_write
 from streamgraft_operator.kit.parsed import job_spec, job_status
 from streamgraft_operator.kit.recorder import Recorder
+from streamgraft_operator.kit.volume import Volume
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.settings import Settings
 
@@ -38,6 +39,7 @@ class Context:
     caches: Caches
     write: Coordinators
     external_calls: ExternalCalls
+    volume: Volume
     bundles: Bundles
     versions: Versions
     expander: Expander
@@ -62,6 +64,7 @@ class Context:
             caches=caches,
             write=write,
             external_calls=external_calls,
+            volume=Volume(settings.checkpoint_root, external_calls),
             bundles=bundles,
             versions=versions,
             expander=Expander(bundles, versions, settings),

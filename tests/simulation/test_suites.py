@@ -16,6 +16,7 @@ from streamgraft_common import names
 from streamgraft_common.kinds import CONFIG_MAP, POD
 from streamgraft_common.resources import TEST_SUITE, SuiteStatus
 from streamgraft_operator.test_suite import step as suite_step
+from streamgraft_operator.test_suite.step import ENDED
 
 SEEDS = range(24)
 REST_SECONDS = 900.0
@@ -71,6 +72,8 @@ class SuiteWorld:
             self.world.request("DELETE", POD, pod["metadata"]["name"], {})
 
     def _written(self, resource: FakeResource, change: Change) -> None:
+        if resource.plural == POD.plural and change.old is None:
+            self._begun()
         if resource.plural != TEST_SUITE.plural or change.new is None:
             return
         status = SuiteStatus.model_validate(change.new.get("status") or {})
@@ -87,6 +90,12 @@ class SuiteWorld:
         for run in status.runs:
             if run.pod_uid and self.uids.setdefault(run.name, run.pod_uid) != run.pod_uid:
                 broken.append(f"{run.name} runs in a second pod")
+
+    def _begun(self) -> None:
+        """Look that no test begins beside one that cleans up, unless so many may run."""
+        there = [pod for pod in self.world.objects(POD) if pod["status"]["phase"] not in ENDED]
+        if len(there) > self.spec["concurrency"]:
+            self.world.invariants.broken.append(f"{len(there)} pods run at a time")
 
 
 def played(seed: int) -> SuiteWorld:

@@ -1,5 +1,6 @@
 """Objects of others that have the names of a job's: they stay as they are, and the Job says so."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,12 +9,16 @@ from tests.simulation.faults import delete_job, submit
 from tests.simulation.healthy import begin_healthy
 from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.test_edits import accepted
+from tests.simulation.test_imports import sharing
 from tests.simulation.world import World
 
 from streamgraft_common.conditions import find
 from streamgraft_common.kinds import CONFIG_MAP, POD, SERVICE, Kind
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import (
+    CONSISTENT_REGION,
+    EXPORT,
+    IMPORT,
     JOB,
     PARALLEL_REGION,
     PROCESSING_ELEMENT,
@@ -23,10 +28,14 @@ from streamgraft_operator.kit import metrics
 
 SUBMISSION = Submission("job", stages=1, max_width=2, width=1)
 FETCHED: dict[str, Any] = {"bundle": {"url": "https://example.org/b.zip"}}
+SHARED = {"job": "other", "operator": "out", "bootstrapServers": "b:9092", "schema": "[]"}
 CONTENT: dict[Kind, Object] = {
     CONFIG_MAP: {"data": {"settings": "important"}},
     SERVICE: {"spec": {"selector": {"app": "legacy"}}},
     POD: {"spec": {"containers": [{"name": "a"}], "volumes": []}},
+    EXPORT: {"spec": {**SHARED, "stream": "s", "topic": "theirs", "properties": {"level": 9}}},
+    IMPORT: {"spec": {**SHARED, "subscription": "level >= 9"}},
+    CONSISTENT_REGION: {"spec": {"job": "other", "region": "all", "trigger": "operatorDriven"}},
 }
 CHANNEL = "job-3"
 """A PE that the job has at width 2 only."""
@@ -35,6 +44,11 @@ CHANNEL = "job-3"
 @pytest.fixture
 def world() -> World:
     return World(1)
+
+
+def kind_of(value: object) -> str:
+    """Return how a parameter is called in the name of a test."""
+    return value.kind if isinstance(value, Kind) else ""
 
 
 def put(world: World, kind: Kind, name: str) -> Object:
@@ -47,6 +61,12 @@ def put(world: World, kind: Kind, name: str) -> Object:
     world.request("POST", kind, "", {**manifest, **CONTENT[kind]})
     found = world.get(kind, name)
     assert found
+    return found
+
+
+def spec_of(world: World, kind: Kind, name: str) -> Object:
+    """Return the spec of an object; its status is ours whoever made it."""
+    found: Object = (world.get(kind, name) or {})["spec"]
     return found
 
 
@@ -144,6 +164,52 @@ def test_a_region_that_narrows_leaves_what_came_in_the_place_of_its_own(
         world.run(60.0)
         assert world.get(JOB, "job") is None
         assert world.get(kind, CHANNEL) == theirs
+
+
+DECLARING: list[tuple[Kind, str, Submission]] = [
+    (EXPORT, "job-out", sharing("job", imports=False, level=1)),
+    (IMPORT, "job-shared", sharing("job", imports=True, level=1)),
+    (CONSISTENT_REGION, "job-c", replace(SUBMISSION, consistent=True)),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "submission"), DECLARING, ids=kind_of)
+def test_what_an_application_declares_leaves_that_of_others_alone(
+    world: World, kind: Kind, name: str, submission: Submission
+) -> None:
+    with world.surroundings():
+        theirs = put(world, kind, name)
+        submit(world, submission)
+        world.operators.start()
+        world.run(60.0)
+        assert says_so(world, kind, name)
+        assert not world.objects(PROCESSING_ELEMENT)
+        assert spec_of(world, kind, name) == theirs["spec"]
+        delete_job(world, "job")
+        world.run(60.0)
+        assert world.get(JOB, "job") is None
+        assert spec_of(world, kind, name) == theirs["spec"]
+        submit(world, submission)
+        world.run(10.0)
+        world.request("DELETE", kind, name, {})
+        world.run(120.0)
+        assert is_healthy(world, "job")
+        assert spec_of(world, kind, name)["job"] == "job"
+
+
+@pytest.mark.parametrize(("kind", "name", "submission"), DECLARING, ids=kind_of)
+def test_what_is_declared_of_others_and_came_before_a_watch_tells(
+    world: World, kind: Kind, name: str, submission: Submission
+) -> None:
+    with world.surroundings():
+        world.weather.watch_delay = 20.0
+        world.operators.start()
+        world.run(30.0)
+        submit(world, submission)
+        theirs = put(world, kind, name)
+        world.run(60.0)
+        assert says_so(world, kind, name)
+        assert spec_of(world, kind, name) == theirs["spec"]
 
 
 def test_a_name_that_is_taken_before_a_watch_tells(world: World) -> None:

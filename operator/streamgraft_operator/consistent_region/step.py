@@ -24,6 +24,7 @@ from streamgraft_common.resources import (
 )
 from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_operator import events
+from streamgraft_operator.consistent_region.retention import is_whole, last_cuts, superfluous
 from streamgraft_operator.consistent_region.view import ConsistentRegionView
 from streamgraft_operator.events import Event
 from streamgraft_operator.kit.conditions import READY, State, merged
@@ -72,10 +73,8 @@ def step(view: ConsistentRegionView) -> ConsistentRegionDecision:
     conditions = merged(view.status.conditions, states, view.now, view.generation)
     update = {"conditions": conditions, "observed_generation": view.generation}
     drains, goes_back = status.state == "Draining", status.state == "RollingBack"
-    kept = {cut.number for cut in status.cuts} | ({status.sequence_id} if drains else set())
     over = [number for number in view.rollbacks if not goes_back or number != status.rollback_id]
-    old = [cut for number, cut in sorted(view.cuts.items()) if number not in kept]
-    old += [view.rollbacks[number] for number in sorted(over)]
+    old = [*superfluous(view, status), *(view.rollbacks[number] for number in sorted(over))]
     missing = goes_back and status.rollback_id not in view.rollbacks
     current = view.cuts.get(status.sequence_id) if drains else None
     # One that was given up, or never came to be, is not made while it would be given up at once.
@@ -147,7 +146,7 @@ def _drained(
         "state": "Running",
         "ended_at": to_rfc3339(view.now),
         "completed_sequence_id": cut.number,
-        "cuts": _kept([*status.cuts, done], view.spec.retained_cuts),
+        "cuts": last_cuts([*status.cuts, done], view.spec.retained_cuts),
         "failed_cuts": 0,
         "rollbacks_in_a_row": 0,
     }
@@ -165,18 +164,6 @@ def _failed(
     }
     event = events.cut_failed(view.name, status.sequence_id, why)
     return status.model_copy(update=failed), (event,)
-
-
-def _kept(cuts: list[Cut], most: int) -> list[Cut]:
-    """Return the cuts to keep: the last ones, and if none of them is whole, the last that is."""
-    kept = cuts[-most:]
-    if any(map(_is_whole, kept)):
-        return kept
-    return [*[cut for cut in cuts[:-most] if _is_whole(cut)][-1:], *kept]
-
-
-def _is_whole(cut: Cut) -> bool:
-    return not cut.damaged and not cut.unclean_shards
 
 
 def _looked_at(
@@ -241,7 +228,7 @@ def _target(view: ConsistentRegionView, status: ConsistentRegionStatus) -> str |
     fitting = {
         number for number, cut in view.cuts.items() if cut.operators == operators and cut.fits
     }
-    whole = (cut for cut in reversed(status.cuts) if _is_whole(cut))
+    whole = (cut for cut in reversed(status.cuts) if is_whole(cut))
     return next((cut.savepoint for cut in whole if cut.number in fitting), None)
 
 

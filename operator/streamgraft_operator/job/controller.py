@@ -23,6 +23,7 @@ from streamgraft_operator.application.references import Reference, references
 from streamgraft_operator.certificates import CertificateError
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
+from streamgraft_operator.job import checkpoints
 from streamgraft_operator.job.access import AccessKeeper
 from streamgraft_operator.job.brokers import check_brokers
 from streamgraft_operator.job.certificates import certify
@@ -115,7 +116,7 @@ class JobController(Controller):
         """Take a job from what exists to what it wants."""
         job = self._caches.jobs.get(key)
         if job is None:
-            self._context.external_calls.forget(key, "bundle", "kafka")
+            self._context.external_calls.forget(key, "bundle", "kafka", checkpoints.PURPOSE)
             self._access.forget(key[0])
             return None
         if "deletionTimestamp" in job["metadata"]:
@@ -136,7 +137,7 @@ class JobController(Controller):
             manifests.check_pods(owner_of(job), expansion.spec, self._context.settings)
             self._regions.check(key, expansion.topology)
             self._check_savepoint(job, expansion)
-            check_names(self._caches, owner_of(job), expansion.topology)
+            check_names(self._caches, owner_of(job), expansion)
             dropped = await self._edits.check(job, expansion)
             await check_brokers(self._context, job, expansion.topology)
             rollback = held_by(self._caches, key, expansion)

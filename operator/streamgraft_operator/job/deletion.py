@@ -68,6 +68,9 @@ class Cleaner:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._out_of_kafka: set[str] = set()
+        """Uids of jobs that have nothing there any more, as far as it could be deleted: nobody asks
+        again while the files of checkpoints are removed, which may take minutes."""
 
     async def clean(self, job: Object) -> Outcome:
         """Take the next steps; the finalizer goes with the last."""
@@ -81,8 +84,10 @@ class Cleaner:
             return LOOK_AGAIN_SECONDS
         await self._delete(key, self._furniture())
         job = await self._context.versions.running(job)  # a refused edit has moved no topic
+        uid = job["metadata"]["uid"]
         try:
-            await self._delete_from_kafka(job)
+            if uid not in self._out_of_kafka:
+                await self._delete_from_kafka(job)
         except UnderWay:
             return LOOK_AGAIN_SECONDS
         except KafkaUnavailable as error:
@@ -90,11 +95,15 @@ class Cleaner:
                 await self._tell(job, str(error), rest)
                 return Again.WITH_BACKOFF
             self._leave_topics(job, str(error))
+        self._out_of_kafka.add(uid)
         await self._delete(key, self._notes())
-        root = self._context.settings.checkpoint_root
-        if left := await remove_checkpoints(root, job):
-            self._context.recorder.record(job, left)
+        try:
+            if left := await remove_checkpoints(self._context.volume, job):
+                self._context.recorder.record(job, left)
+        except UnderWay:
+            return LOOK_AGAIN_SECONDS
         await self._context.write.jobs.release(key)
+        self._out_of_kafka.discard(uid)
         return None
 
     async def _left(self, key: Key) -> bool:

@@ -101,7 +101,7 @@ class ConsistentRegionPlanter:
 
     async def plant(self, owner: Owner, expansion: Expansion) -> None:
         """Create regions that are missing, bring others up to date, delete surplus ones, with their
-        cuts."""
+        cuts. Raises NameTaken."""
         wanted = set()
         for region in expansion.bundle.adl.consistent_regions:
             manifest = manifests.consistent_region(owner, region)
@@ -110,6 +110,7 @@ class ConsistentRegionPlanter:
             existing = self._caches.consistent_regions.get(key)
             if existing is None:
                 existing = await self._write.create(manifest)
+            check_name("ConsistentRegion", existing, owner.name, owner.uid)
             if not is_owned_by(existing, owner.uid):  # of the job that had this name before
                 await self._write.delete(existing)
                 continue

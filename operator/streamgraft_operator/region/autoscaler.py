@@ -3,14 +3,16 @@
 import math
 from collections.abc import Sequence
 
+from streamgraft_common.kinds import AUTOSCALER
 from streamgraft_common.kube import Invalid
 from streamgraft_common.kube.client import Object
-from streamgraft_common.kube.store import Key
+from streamgraft_common.kube.store import Key, key_of
+from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_operator import events
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.control_loop import Controller, Outcome, Watch, desired_changed
 from streamgraft_operator.kit.coordinator import Patch, replacing
-from streamgraft_operator.kit.objects import own_key, scaled_region
+from streamgraft_operator.kit.objects import is_owned_by, own_key, scaled_region
 from streamgraft_operator.kit.parsed import obstacle, region_spec
 from streamgraft_operator.manifests.autoscaler import (
     autoscaler,
@@ -42,7 +44,7 @@ class AutoscalerController(Controller):
         """Regions, and all autoscalers."""
         return (
             Watch(self._caches.regions, own_key, desired_changed),
-            Watch(self._caches.autoscalers, _region_key),
+            Watch(self._caches.autoscalers, _region_keys),
         )
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -54,15 +56,20 @@ class AutoscalerController(Controller):
         if obstacle(region_spec, region):
             return None  # a condition of the region says so
         wanted = self._wanted(key, region)
+        named = self._caches.autoscalers.get(key)  # whatever it scales: that may have been edited
+        mine = named if named and is_owned_by(named, region["metadata"]["uid"]) else None
         found = self._caches.autoscalers_by_region.get(key)
-        mine = next((item for item in found if _owned(item, region)), None)
-        others = [item["metadata"]["name"] for item in found if item is not mine]
+        others = [item["metadata"]["name"] for item in found if not _is_generated(item)]
         if wanted is None or others:
             if mine is not None:
                 await self._write.delete(mine)
                 name = mine["metadata"]["name"]
                 event = events.autoscaler_yielded(name, others[0]) if others else None
                 self._recorder.record(region, event or events.autoscaler_removed(name))
+            return None
+        if named and mine is None:
+            if not _is_generated(named):  # else it goes with the region that had this name before
+                self._recorder.record(region, events.name_taken(AUTOSCALER.kind, key[1]))
             return None
         try:
             await self._keep(key, region, mine, wanted)
@@ -84,28 +91,30 @@ class AutoscalerController(Controller):
         return wanted
 
     async def _keep(self, key: Key, region: Object, mine: Object | None, wanted: Object) -> None:
+        if mine is None or scaled_region(mine) != key:  # what it knows is not of this region
+            await self._wake(key, region, wanted)
         if mine is None:
-            await self._create(key, region, wanted)
+            await self._create(region, wanted)
         else:
             await self._correct(key, region, wanted)
             self._advise(region, mine)
 
-    async def _create(self, key: Key, region: Object, wanted: Object) -> None:
+    async def _create(self, region: Object, wanted: Object) -> None:
         spec = wanted["spec"]
-        if region_spec(region).width == 0 == spec["minReplicas"]:
-            await self._wake(key, region)
         created = await self._write.create(wanted)
-        if _owned(created, region):
+        if is_owned_by(created, region["metadata"]["uid"]):
             self._look_for_tolerance(wanted, created)
             low, high = spec["minReplicas"], spec["maxReplicas"]
             name = wanted["metadata"]["name"]
             self._recorder.record(region, events.autoscaler_created(name, low, high))
 
-    async def _wake(self, key: Key, region: Object) -> None:
+    async def _wake(self, key: Key, region: Object, wanted: Object) -> None:
         """Give a region that sleeps a channel: only the autoscaler that put it to sleep would.
 
         To a new one width 0 is the user's version, which it leaves as it is.
         """
+        if region_spec(region).width > 0 or wanted["spec"]["minReplicas"] > 0:
+            return
 
         def command(item: Object) -> Patch | None:
             return {"spec": {"width": 1}} if region_spec(item).width == 0 else None
@@ -165,11 +174,16 @@ def with_a_pod(autoscaler: Object) -> Object:
     return {**autoscaler, "spec": {**spec, "minReplicas": max(spec["minReplicas"], 1)}}
 
 
-def _owned(item: Object, region: Object) -> bool:
-    owners = item["metadata"].get("ownerReferences") or []
-    return any(owner["uid"] == region["metadata"]["uid"] for owner in owners)
+def _is_generated(item: Object) -> bool:
+    """Return whether an autoscaler was made for a region, whichever it scales by now: that region
+    has it put right, so it is nobody else's own."""
+    metadata = item["metadata"]
+    made_for = PARALLEL_REGION.kind, metadata["name"]
+    owners = metadata.get("ownerReferences") or []
+    return any((owner["kind"], owner["name"]) == made_for for owner in owners)
 
 
-def _region_key(item: Object) -> Sequence[Key]:
-    key = scaled_region(item)
-    return [key] if key else []
+def _region_keys(item: Object) -> Sequence[Key]:
+    """Return the region that an autoscaler scales, and the one whose generated one has its name."""
+    scaled = scaled_region(item)
+    return [key_of(item), *([scaled] if scaled else [])]

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from weakref import WeakValueDictionary
 
 from streamgraft_common import names
@@ -35,7 +36,7 @@ from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec,
 from streamgraft_operator.kit.rollbacks import is_half_back
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
-from streamgraft_operator.savepoint.files import remove
+from streamgraft_operator.savepoint.files import removed
 from streamgraft_operator.savepoint.part import Part, begun_part, planned_part
 from streamgraft_operator.savepoint.repositories import Repositories
 from streamgraft_operator.savepoint.rollback import ends
@@ -51,8 +52,9 @@ from streamgraft_operator.savepoint.step import (
     step,
 )
 
-_REPOSITORY_SECONDS = 2.0
-"""Between looks whether a repository has let go of a savepoint."""
+_FILES = "savepoint-files"
+_REMOVED_SECONDS = 2.0
+"""Between looks whether what a savepoint has left is removed."""
 LOOK_AGAIN_SECONDS = 0.3
 """While stages are drained: positions in Kafka announce themselves by nothing."""
 
@@ -70,6 +72,8 @@ class SavepointController(Controller):
         self._context = context
         self._caches = context.caches
         self._repositories = Repositories(context.client, context.external_calls, context.settings)
+        self._out_of_repository: set[str] = set()
+        """Uids of deleted savepoints whose repository was told; their files may take longer."""
         self._beginning: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -99,6 +103,7 @@ class SavepointController(Controller):
             return None
         if savepoint_status(item).phase in OVER:
             await self._ask(item, {})
+            await self._repositories.remember(item)
             return None
         if savepoint_status(item).phase != "Pending":
             return await self._conduct(item)
@@ -275,32 +280,42 @@ class SavepointController(Controller):
 
     async def _remove(self, item: Object) -> Outcome:
         """Remove the files of a savepoint, also from its repository, then let it go."""
+        if names.FINALIZER not in item["metadata"].get("finalizers", ()):
+            return None  # that is done
         await self._ask(item, {})
-        namespace, name = key_of(item)
+        uid = item["metadata"]["uid"]
         try:
-            why = await self._repositories.remove(item, others_come=self._others_come(item))
+            if uid not in self._out_of_repository:
+                await self._remove_copies(item)
+            self._out_of_repository.add(uid)
+            await self._remove_files(item)
         except UnderWay:
-            return _REPOSITORY_SECONDS
-        if why:
-            uid = item["metadata"]["uid"]
-            left = f"{namespace}/savepoints/{name}/{uid} in the repository"
-            self._context.recorder.record(item, events.savepoint_left_over(left, why))
-        path, why = names.savepoint_path(namespace, name), ""
-        if (root := self._context.settings.checkpoint_root) is None:
-            why = "the operator does not see that volume"
-        else:
-            try:
-                await asyncio.to_thread(remove, root / path, item["metadata"]["uid"])
-            except FileNotFoundError:
-                if savepoint_status(item).shards:  # else it never came to a copy
-                    why = "it is not on the operator's volume"
-            except OSError as error:
-                why = str(error)
-        if why and _has_files(item):
-            self._context.recorder.record(item, events.savepoint_left_over(path, why))
+            return _REMOVED_SECONDS
         await self._context.write.savepoints.release(key_of(item))
         self._repositories.forget(item)
+        self._context.volume.forget(key_of(item), _FILES)
+        self._out_of_repository.discard(uid)
         return None
+
+    async def _remove_copies(self, item: Object) -> None:
+        """Have its repository let go of a savepoint, or tell why not. Raises UnderWay."""
+        if why := await self._repositories.remove(item, others_come=self._others_come(item)):
+            namespace, name = key_of(item)
+            left = f"{namespace}/savepoints/{name}/{item['metadata']['uid']} in the repository"
+            self._context.recorder.record(item, events.savepoint_left_over(left, why))
+
+    async def _remove_files(self, item: Object) -> None:
+        """Remove a savepoint from the operator's volume, or tell why not. Raises UnderWay."""
+        volume, path = self._context.volume, names.savepoint_path(*key_of(item))
+        if volume.root is None:
+            why = "the operator does not see that volume"
+        else:
+            # One without shards never came to a copy.
+            copied, uid = bool(savepoint_status(item).shards), item["metadata"]["uid"]
+            work = partial(removed, volume.root / path, uid, copied=copied)
+            why = await volume.ask(item, _FILES, work)
+        if why and _has_files(item):
+            self._context.recorder.record(item, events.savepoint_left_over(path, why))
 
     def _others_come(self, item: Object) -> bool:
         """Return whether a savepoint is a cut of a consistent region that goes on."""

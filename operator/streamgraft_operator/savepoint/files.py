@@ -4,6 +4,20 @@ import shutil
 from pathlib import Path
 
 
+def removed(folder: Path, uid: str, *, copied: bool) -> str:
+    """Remove what a savepoint has; return why it stays, '' if it does not. Blocks.
+
+    `copied`: whether it came to copies.
+    """
+    try:
+        remove(folder, uid)
+    except FileNotFoundError:
+        return "it is not on the operator's volume" if copied else ""
+    except OSError as error:
+        return str(error)
+    return ""
+
+
 def remove(folder: Path, uid: str) -> None:
     """Remove what a savepoint of this uid has, and what an earlier try has left of it.
 

@@ -9,14 +9,15 @@ import base64
 import binascii
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from streamgraft_common.kinds import SECRET
-from streamgraft_common.kube import KubeClient, NotFound
+from streamgraft_common.kube import ApiError, KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import key_of
 from streamgraft_common.repositories import (
@@ -30,6 +31,7 @@ from streamgraft_common.resources import CheckpointRepository, JobSpec, PodSetti
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay
 from streamgraft_operator.kit.parsed import savepoint_spec, savepoint_status
+from streamgraft_operator.kit.remembered import Remembered
 from streamgraft_operator.manifests.metadata import digest
 from streamgraft_operator.manifests.pod_settings import repository_secret
 from streamgraft_operator.settings import Settings
@@ -40,6 +42,8 @@ LATER_SECONDS = GRACE_SECONDS + 60.0
 """From the last savepoint that is marked to the collection that finds it."""
 PATIENCE_SECONDS = 600.0
 """For so long a savepoint that is deleted waits for its repository."""
+REMEMBERED_SECONDS = 600.0
+"""From one look at a Secret that is needed later to the next one: it may be rotated."""
 _PURPOSE = "repository"
 _THREADS = 16
 
@@ -60,6 +64,7 @@ class Repositories:
         self._collected: dict[Place, float] = {}
         self._collecting: set[asyncio.Task[None]] = set()
         self._later: dict[Place, asyncio.TimerHandle] = {}
+        self._remembered: Remembered[tuple[float, Mapping[str, str]]] = Remembered()
         # A repository that never answers must not take the threads that everything else needs.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="repository")
 
@@ -109,6 +114,18 @@ class Repositories:
         self._collect_soon_and_later(place)
         return ""
 
+    async def remember(self, item: Object) -> None:
+        """Read now and then what the repository of a savepoint wants to be shown: once that is to
+        go the Secret may be gone."""
+        settings, repository = self._repository_of(item)
+        if repository is None or not repository.keeps_copies:
+            return
+        namespace, _ = key_of(item)
+        known = self._remembered.get((namespace, repository_secret(settings, repository) or ""))
+        if known is None or time.monotonic() >= known[0] + REMEMBERED_SECONDS:
+            with suppress(ApiError, ValueError):  # whoever needs it says what is wrong
+                await self._credentials(namespace, settings, repository)
+
     def forget(self, item: Object) -> None:
         """Drop what is known of a savepoint that is gone."""
         self._external.forget(key_of(item), _PURPOSE)
@@ -147,12 +164,20 @@ class Repositories:
     async def _credentials(
         self, namespace: str, settings: PodSettings, repository: CheckpointRepository
     ) -> dict[str, str]:
-        """Return what the repository wants to be shown. Raises NotFound or ValueError."""
+        """Return what the repository wants to be shown, or wanted before its Secret went. Raises
+        NotFound or ValueError."""
         name = repository_secret(settings, repository)
         if name is None:
             return {}
-        secret = await self._client.get(SECRET.path(namespace, name))
-        return dict(_texts(name, (secret.get("data") or {}).items()))
+        try:
+            secret = await self._client.get(SECRET.path(namespace, name))
+        except NotFound:
+            if (known := self._remembered.get((namespace, name))) is None:
+                raise
+            return dict(known[1])
+        credentials = dict(_texts(name, (secret.get("data") or {}).items()))
+        self._remembered.note((namespace, name), (time.monotonic(), credentials))
+        return credentials
 
 
 def _collected(collector: Collector, namespace: str) -> None:

@@ -7,6 +7,7 @@ from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context
 from streamgraft_operator.kit.coordinator import Command, Patch, replacing
 from streamgraft_operator.kit.objects import content_of
+from streamgraft_operator.kit.taken import check_name
 from streamgraft_operator.manifests.metadata import Owner
 from streamgraft_operator.manifests.shared_streams import DECLARED, shared_streams
 
@@ -20,7 +21,7 @@ class StreamPlanter:
         self._imports = caches.imports, caches.imports_by_job, write.imports
 
     async def plant(self, owner: Owner, expansion: Expansion) -> None:
-        """Create what is missing, delete what is surplus."""
+        """Create what is missing, delete what is surplus. Raises NameTaken."""
         planned = shared_streams(owner, expansion.bundle.adl, expansion.topology)
         for cache, by_job, write in (self._exports, self._imports):
             is_export = cache is self._exports[0]
@@ -31,8 +32,8 @@ class StreamPlanter:
                     await write.delete(item)
             for name, manifest in wanted.items():
                 key = owner.namespace, name
-                if cache.get(key) is None:
-                    await write.create(manifest)
+                found = cache.get(key) or await write.create(manifest)
+                check_name(manifest["kind"], found, owner.name, owner.uid)
                 await write.update(key, _command(manifest))
 
 

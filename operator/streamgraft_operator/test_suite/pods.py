@@ -13,6 +13,7 @@ def scenario_pod(pod: Object) -> ScenarioPod:
     phase = phase_of(pod, CONTAINER)
     exit = endings(pod).get(CONTAINER)
     finished = exit.get("finishedAt") if exit else None
+    killed = metadata.get("deletionTimestamp")
     return ScenarioPod(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -20,6 +21,7 @@ def scenario_pod(pod: Object) -> ScenarioPod:
         created=from_rfc3339(metadata["creationTimestamp"]),
         ended=from_rfc3339(finished) if finished and phase in ENDED else None,
         deleted=_deleted(metadata),
+        killed=from_rfc3339(killed) if killed else None,
         exited=exit is not None and not status.get("reason"),
         message=why_not_running(pod, CONTAINER, lines=1),  # a log ends with what was wrong
     )

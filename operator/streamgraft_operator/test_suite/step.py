@@ -20,6 +20,8 @@ ENDED = ("Succeeded", "Failed")
 """Phases of a pod whose test has ended."""
 MOST_BYTES = 100_000
 """Of a scenario as JSON: Linux takes no environment variable of more than 128 KiB."""
+LOST_SECONDS = 60.0
+"""So long after its containers were to be killed a pod is taken for one of a node that is gone."""
 _ACTIONS = ("apply", "patch", "delete", "kill", "wait", "run", "sleep_seconds")
 
 Ending = Literal["passed", "failed", "aborted"]
@@ -37,6 +39,8 @@ class ScenarioPod:
     """When its test ended, once it has."""
     deleted: float | None = None
     """When its deletion began."""
+    killed: float | None = None
+    """When its containers are killed, if its deletion began and they have not ended by then."""
     exited: bool = False
     """Whether its container ended by itself: an eviction says nothing about the test."""
     message: str = ""
@@ -212,11 +216,22 @@ def _filled(view: SuiteView, status: SuiteStatus) -> SuiteStatus:
         runs += [ScenarioRun(name=name, message=why) for name in pending]
         update = {"pending": [], "aborted": [*status.aborted, *pending], "runs": runs}
         return status.model_copy(update=update)
-    room = max(0, view.spec.concurrency - len(status.running))
+    room = max(0, view.spec.concurrency - len(status.running) - _cleaning_up(view, status))
     begun, pending = pending[:room], pending[room:]
     runs += [ScenarioRun(name=name) for name in begun]
     update = {"pending": pending, "running": [*status.running, *begun], "runs": runs}
     return status.model_copy(update=update)
+
+
+def _cleaning_up(view: SuiteView, status: SuiteStatus) -> int:
+    """Return how many pods of tests that do not run any more have not ended: what they clean up may
+    be what the next test has just made."""
+    return sum(
+        name not in status.running
+        and pod.phase not in ENDED
+        and (pod.killed is None or view.now <= pod.killed + LOST_SECONDS)
+        for name, pod in view.pods.items()
+    )
 
 
 def _surplus(view: SuiteView, status: SuiteStatus) -> list[str]:

@@ -133,6 +133,33 @@ def test_savepoints_of_an_earlier_job_do_not_count_as_cuts() -> None:
     assert step(view(last_number=7)).create == 8
 
 
+def test_the_cuts_of_a_region_that_was_made_anew_stay_until_it_has_a_whole_one() -> None:
+    """Somebody deleted it, or a backup brought it back without its status."""
+    before = {number: cut(number, "Completed") for number in (5, 6, 7)}
+    begun = step(view(cuts=before, last_number=7))
+    assert (begun.create, begun.delete) == (8, ("job-all-cut-5",))  # it keeps two
+    failed = step(view(status=begun.status, cuts={**before, 8: cut(8, "Failed")}, last_number=8))
+    assert failed.delete == ("job-all-cut-5", "job-all-cut-8")
+    again = step(view(status=failed.status, cuts=before, last_number=8, now=NOW + 60))
+    assert (again.create, again.delete) == (9, ("job-all-cut-5",))
+    status = again.status.model_copy(update={"begun_at": to_rfc3339(NOW)})
+    new = cut(9, "Completed")
+    unclean = replace(new, status=new.status.model_copy(update={"unclean_shards": 1}))
+    kept = step(view(status=status, cuts={6: before[6], 7: before[7], 9: unclean}, last_number=9))
+    assert kept.delete == ()
+    done = step(view(status=status, cuts={6: before[6], 7: before[7], 9: new}, last_number=9))
+    assert [item.number for item in done.status.cuts] == [9]
+    assert done.delete == ("job-all-cut-6", "job-all-cut-7")
+
+
+def test_a_number_that_was_asked_for_before_is_none_of_an_earlier_cut() -> None:
+    """A backup has the request, and no status that says that it is done."""
+    spec = ON_DEMAND.model_copy(update={"requested": 7})
+    begun = step(view(spec=spec, cuts={7: cut(7, "Completed")}, last_number=7))
+    assert (begun.create, begun.delete) == (8, ())
+    assert step(view(spec=spec, status=begun.status, last_number=7)).create == 8
+
+
 def test_without_a_period_a_cut_comes_when_it_is_asked_for() -> None:
     status = draining(2, 1).model_copy(update={"state": "Running"})
     seen = {"status": status, "cuts": {1: cut(1, "Completed")}, "last_number": 2, "now": NOW + 1e6}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgraft_operator.savepoint.files import remove
+from streamgraft_operator.savepoint.files import remove, removed
 
 
 def saved(folder: Path) -> Path:
@@ -45,3 +45,12 @@ def test_what_was_made_anew_goes_with_what_an_earlier_try_left(tmp_path: Path) -
     other = saved(tmp_path / ".first-2")
     remove(tmp_path / "first", "1")
     assert [*tmp_path.iterdir()] == [other]
+
+
+def test_what_stays_is_told(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "first")
+    assert removed(folder, "1", copied=True) == ""
+    assert removed(folder, "1", copied=False) == "", "it never came to a copy"
+    assert removed(folder, "1", copied=True) == "it is not on the operator's volume"
+    folder.touch()
+    assert "Not a directory" in removed(folder, "1", copied=True)

@@ -51,5 +51,6 @@ def test_a_deletion_began_its_grace_period_before_its_timestamp() -> None:
     for finished, cut_short in ends.items():
         seen = scenario_pod(pod("Failed", finished, 0, **deleted))
         assert seen.deleted == from_rfc3339("2026-01-01T00:00:10Z")
+        assert seen.killed == from_rfc3339("2026-01-01T00:00:40Z")
         assert seen.cut_short is cut_short
     assert not scenario_pod(pod("Failed", "2026-01-01T00:00:09Z", 0)).cut_short

@@ -11,6 +11,7 @@ from streamgraft_common.conditions import find
 from streamgraft_common.resources import SuiteSpec, SuiteStatus
 from streamgraft_operator.test_suite.junit import junit
 from streamgraft_operator.test_suite.step import (
+    LOST_SECONDS,
     ScenarioPod,
     SuiteDecision,
     SuiteView,
@@ -172,16 +173,46 @@ def test_a_test_that_an_edit_takes_out_leaves_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "ending", "deleted"),
-    [("Running", "aborted", ["s--a"]), ("Failed", "failed", []), ("Succeeded", "passed", ["s--a"])],
+    ("phase", "ending", "deleted", "next_is"),
+    [
+        ("Running", "aborted", ["s--a"], "pending"),
+        ("Failed", "failed", [], "running"),
+        ("Succeeded", "passed", ["s--a"], "running"),
+    ],
 )
-def test_the_pod_of_a_test_that_an_edit_takes_out_is_not_waited_for(
-    phase: str, ending: str, deleted: list[str]
+def test_the_pod_of_a_test_that_an_edit_takes_out_is_waited_for_no_longer_than_it_cleans_up(
+    phase: str, ending: str, deleted: list[str], next_is: str
 ) -> None:
     begun = taken(suite("a"), taken(suite("a")).status, pod("a")).status
     edited = taken(suite("b"), begun, pod("a", phase, exited=True))
-    assert lists(edited.status) == {"running": ["b"], ending: ["a"]}
+    assert lists(edited.status) == {next_is: ["b"], ending: ["a"]}
     assert edited.delete == deleted
+    assert lists(taken(suite("b"), edited.status).status) == {"running": ["b"], ending: ["a"]}
+
+
+def test_the_next_begins_when_one_that_was_aborted_has_cleaned_up() -> None:
+    """It deletes what the next one would have made."""
+    spec = suite("a", "b", "c", "d", concurrency=2)
+    begun = taken(spec, taken(spec).status, pod("a"), pod("b")).status
+    late = taken(spec, begun, pod("a"), pod("b", created=NOW), now=NOW + 100)
+    assert lists(late.status) == {"pending": ["c", "d"], "running": ["b"], "aborted": ["a"]}
+    assert (late.create, late.delete) == ([], ["s--a"])
+    killed = NOW + 130
+    told = pod("a", deleted=NOW + 100, killed=killed)
+    waits = taken(spec, late.status, told, pod("b", created=NOW), now=killed)
+    assert (waits.create, waits.status.phase) == ([], "Running")
+    ended = replace(told, phase="Failed", ended=NOW + 120)
+    assert taken(spec, late.status, ended, pod("b", created=NOW)).create == ["c"]
+    assert taken(spec, late.status, pod("b", created=NOW)).create == ["c"]
+
+
+def test_a_pod_of_a_node_that_is_gone_is_not_waited_for() -> None:
+    """Nothing says any more that its containers have ended."""
+    spec = suite("a", "b")
+    begun = taken(spec, taken(spec).status, pod("a")).status
+    lost = pod("a", deleted=NOW, killed=NOW + 30)
+    assert taken(spec, begun, lost, now=NOW + 30 + LOST_SECONDS).create == []
+    assert taken(spec, begun, lost, now=NOW + 31 + LOST_SECONDS).create == ["b"]
 
 
 def scenario(**fields: Any) -> SuiteSpec:
