@@ -1,17 +1,22 @@
 """PEs whose node never comes back go on elsewhere, and nobody has to delete their pods."""
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 from tests.simulation.applications import Submission
 from tests.simulation.fake_checkpoints import FakeCheckpoints
 from tests.simulation.faults import submit
+from tests.simulation.healthy import begin_healthy
 from tests.simulation.invariants import Broken
 from tests.simulation.world import World
 
+from streamgraft_common import names
 from streamgraft_common.kinds import POD
 from streamgraft_common.resources import JOB
+from streamgraft_operator.kafka.client import Brokers, Kafka
+from streamgraft_operator.kafka.topics import Leftovers
 from streamgraft_operator.pe.lost_pods import LOST_SECONDS
 
 GRACE_SECONDS = 30.0
@@ -44,6 +49,39 @@ def _lose_all_nodes(*, cut: bool) -> None:
         assert job["status"]["phase"] == "Healthy"
         after = world.nodes.checkpoints.counts("work")
         assert all(after[key] > count for key, count in before.items())
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_job_that_is_deleted_fences_what_may_still_run(
+    monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    """On a node that is cut off: it would write into the topics of the next job of this name."""
+    done: list[str] = []
+    delete, fence = Kafka.delete, Kafka.fence
+
+    async def noted_delete(self: Kafka, brokers: Brokers, leftovers: Leftovers) -> None:
+        done.append("delete")
+        await delete(self, brokers, leftovers)
+
+    async def noted_fence(self: Kafka, brokers: Brokers, named: Collection[str]) -> None:
+        done.extend(named)
+        await fence(self, brokers, named)
+
+    monkeypatch.setattr(Kafka, "delete", noted_delete)
+    monkeypatch.setattr(Kafka, "fence", noted_fence)
+    world = World(1)
+    with world.surroundings():
+        begin_healthy(world, ONE)
+        done.clear()
+        if lost:
+            for uid in list(world.nodes.containers):
+                world.nodes.lose(uid, math.inf)
+        world.request("DELETE", JOB, "job", {})
+        world.run(300)
+        assert not world.objects(JOB)
+    assert done[-1] == "delete"
+    own = {names.transactional_id("test", "job", "work", shard) for shard in range(2)}
+    assert own.issubset(done) == lost
 
 
 def test_checkpoints_that_fence_nobody_off_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,8 @@ from streamgraft_operator.kit.coordinator import Coordinator
 from streamgraft_operator.kit.external_calls import UnderWay
 from streamgraft_operator.kit.parsed import job_status
 from streamgraft_operator.kit.together import together
+from streamgraft_operator.pe.fencing import fence_all
+from streamgraft_operator.pe.lost_pods import LOST_SECONDS
 
 Kinds = tuple[tuple[Index, Coordinator], ...]
 
@@ -87,7 +89,7 @@ class Cleaner:
         uid = job["metadata"]["uid"]
         try:
             if uid not in self._out_of_kafka:
-                await self._delete_from_kafka(job)
+                await self._delete_from_kafka(job, lost=since >= LOST_SECONDS)
         except UnderWay:
             return LOOK_AGAIN_SECONDS
         except KafkaUnavailable as error:
@@ -156,8 +158,12 @@ class Cleaner:
             for selector in bulk_selectors(key[1], index.get(key))
         )
 
-    async def _delete_from_kafka(self, job: Object) -> None:
-        """Delete what the Job's status says that it made, and nothing else."""
+    async def _delete_from_kafka(self, job: Object, *, lost: bool) -> None:
+        """Delete what the Job's status says that it made, and nothing else.
+
+        `lost`: a pod may still run, on a node that is cut off from the API server and not from
+        Kafka. It would write into the topics of the next job of this name.
+        """
         if (made := job_status(job).made_in_kafka) is None:
             return
         kafka = self._context.kafka
@@ -166,6 +172,8 @@ class Cleaner:
         if there.id != made.cluster_id:
             self._leave_topics(job, f"they are in the Kafka cluster {made.cluster_id}")
             return
+        if lost:
+            await fence_all(self._context, job)
         groups = await kafka.groups(brokers)
         await kafka.delete(brokers, left_over(key_of(job), made, there, groups))
 

@@ -13,10 +13,12 @@ from streamgraft_operator.manifests.metadata import Owner, metadata, pe_labels
 
 def pe_config_map(owner: Owner, pe: PlannedPe, content_id: str) -> dict[str, Any]:
     """Return the ConfigMap with a PE's graph metadata; it has the PE's name."""
+    own = metadata(owner, pe.name, pe_labels(pe), content_id)
+    own["annotations"][names.ANNOTATION_SAVEPOINT] = pe.metadata.savepoint or ""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(owner, pe.name, pe_labels(pe), content_id),
+        "metadata": own,
         "data": {names.PE_METADATA_KEY: pe.metadata.to_wire()},
     }
 

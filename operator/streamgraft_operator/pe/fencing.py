@@ -6,7 +6,7 @@ would after a minute. Done before the next launch is asked for, so that it hits 
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.kube.client import Object
@@ -43,10 +43,34 @@ async def fence(context: Context, job: Object, item: Object) -> None:
     if runtime is None or not runtime.shards:
         return
     name, shards = item["metadata"]["name"], [int(shard) for shard in runtime.shards]
+
+    def held(planned: Iterable[PlannedPe]) -> list[tuple[PlannedPe, Sequence[int]]]:
+        return [(pe, shards) for pe in planned if pe.stage_name == stage]
+
+    if await _aborted(context, job, name, held):
+        log.info("%s: what shards %s had open in Kafka is aborted", name, shards)
+
+
+async def fence_all(context: Context, job: Object) -> None:
+    """Fence every shard of a job; brokers that are away are let be."""
+
+    def held(planned: Iterable[PlannedPe]) -> list[tuple[PlannedPe, Sequence[int]]]:
+        return [(pe, range(pe.metadata.shard_count)) for pe in planned]
+
+    await _aborted(context, job, job["metadata"]["name"], held)
+
+
+async def _aborted(
+    context: Context,
+    job: Object,
+    name: str,
+    held: Callable[[Iterable[PlannedPe]], list[tuple[PlannedPe, Sequence[int]]]],
+) -> bool:
+    """Fence what is held of a job's stages; return whether that was done."""
     try:
         expansion = await context.expander.expand(job, {})
-        found = [pe for pe in expansion.topology.stages if pe.stage_name == stage]
-        await abort_open(context, job, expansion, [(pe, shards) for pe in found])
-        log.info("%s: what shards %s had open in Kafka is aborted", name, shards)
+        await abort_open(context, job, expansion, held(expansion.topology.stages))
     except (BundleError, GraphError, KafkaUnavailable) as error:
         log.warning("%s: what it had open in Kafka stays so for now: %s", name, error)
+        return False
+    return True

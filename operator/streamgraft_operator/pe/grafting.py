@@ -2,7 +2,6 @@
 is replaced, what is equal is not touched."""
 
 import asyncio
-import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
@@ -164,6 +163,5 @@ def _is_written(config_map: Object | None, pe: PlannedPe, content_id: str) -> bo
     """
     if config_map is None or content_of(config_map) != content_id:
         return False
-    text = config_map["data"][names.PE_METADATA_KEY]
-    said = json.loads(text).get("savepoint") if '"savepoint"' in text else None
-    return bool(said == pe.metadata.savepoint)
+    said = config_map["metadata"]["annotations"].get(names.ANNOTATION_SAVEPOINT, "")
+    return bool(said == (pe.metadata.savepoint or ""))
