@@ -74,10 +74,11 @@ def _keep_logs(cluster: Cluster, folder: Path) -> None:
             shutil.copyfile(file, kept)
 
 
-def _first(error: BaseException) -> BaseException:
+def _first(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return error
+    # One that waited in vain says nothing; what it waited for stands above.
+    return str(error) or "that took too long; the logs are in the report's folder"
 
 
 async def _until_signalled(settings: Settings, console: Console) -> int:
