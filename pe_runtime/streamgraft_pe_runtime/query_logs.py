@@ -22,9 +22,12 @@ def newest(log: Path) -> int:
 def read(checkpoint: Path) -> Position | None:
     """Return where a query's last committed batch ended, or its first would begin; else None.
 
-    Raises CheckpointDamaged.
+    Raises CheckpointDamaged, and OSError where we are shown an older state of the log.
     """
     committed = newest(checkpoint / _COMMITS)
+    if is_closed(checkpoint) and newest(checkpoint / _OFFSETS) != committed + 1:
+        # By NFS, for a while: its end is behind the last commit, which `close` has seen.
+        raise OSError(f"{checkpoint} is closed behind a later batch than {committed}: try again")
     if committed >= 0:
         texts = [_text(checkpoint / log / str(committed)) for log in (_OFFSETS, _COMMITS)]
         with reading(checkpoint / _OFFSETS / str(committed)):

@@ -395,6 +395,30 @@ def test_query_without_a_batch_keeps_where_it_began(tmp_path: Path) -> None:
     assert (later / "sources" / "0" / "0").read_text() == '\0v1\n{"in": {"1": 8}}'
 
 
+def test_a_closed_log_is_read_once_its_last_commit_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS clients may remember for a while what was in a folder: the second one to take shards over
+    would begin a batch earlier than the first one."""
+    brokers = FakeBrokers()
+    stage, owner = stage_of(tmp_path, brokers), Owner(brokers)
+    owner.start(stage, range(4))
+    for _ in range(3):
+        owner.batch(5)
+    Owner(brokers).start(stage, [0, 1])
+
+    def remembered(log: Path) -> list[int]:
+        return entries(log)[: -1 if log.name == "commits" else None]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(query_logs, "entries", remembered)
+        with pytest.raises(OSError, match="try again"):
+            stage.take_over([2, 3], nowhere)
+    assert read_checkpoint(stage.take_over([2, 3], nowhere)).positions == {
+        (TOPIC, 2): 15, (TOPIC, 3): 15
+    }  # fmt: skip
+
+
 def test_a_start_that_was_cut_off_holds_up_nobody(tmp_path: Path) -> None:
     """Its query knew where one of its streams begins, and not yet where the other does."""
     stage = JointCheckpoints(tmp_path, lambda checkpoint, shards: None)
