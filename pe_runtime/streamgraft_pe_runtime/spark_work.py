@@ -10,7 +10,7 @@ from pathlib import Path
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
-from streamgraft_pe_runtime import late_batches, log_starts, lost_checkpoints, topic_ids
+from streamgraft_pe_runtime import alignment, late_batches, log_starts, lost_checkpoints, topic_ids
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
@@ -42,6 +42,13 @@ _END_BATCH_POLL_SECONDS = 0.02
 _END_BATCH_SECONDS = 30.0
 _NOT_KNOWN = (QueryFailed, TakenByAnother, OtherMode, CheckpointDamaged, CheckpointPutBack)
 """Why a savepoint has to wait."""
+_NOT_ENDED = (
+    "a batch over shards {} was cut off, and since the last edit the plan may mix their rows ({}):"
+    " undo the edit, let the query run until it can be stopped, and then edit again, or restore a"
+    " savepoint"
+)
+"""What only a plan that keeps shards apart can end: which rows are whose state, and in which
+partition they were, is in no log."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,8 @@ class SparkStage:
         try:
             while is_cut_off(checkpoint):
                 if failure := query.failure():
-                    raise QueryFailed(failure)
+                    mixing = alignment.refusal(failure)
+                    raise QueryFailed(_NOT_ENDED.format(shards, mixing) if mixing else failure)
                 time.sleep(_END_BATCH_POLL_SECONDS)
         finally:
             query.stop(_END_BATCH_SECONDS)
