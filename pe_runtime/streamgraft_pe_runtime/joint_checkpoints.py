@@ -20,8 +20,8 @@ import logging
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -135,6 +135,7 @@ class JointCheckpoints:
         own, holder = self._own(shard), self._holder(shard)
         if holder.query is None:
             self.check_left(shard)
+            query_logs.drop_stray(own)
             query_logs.reopen(own)  # a takeover may have been cut off
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
             return own
@@ -156,6 +157,26 @@ class JointCheckpoints:
             query_logs.write(own, number, Position(end.sources) if provider else end)
         self._name(shard, holder, None)
         return own
+
+    @contextmanager
+    def left_behind(self, shard: int) -> Iterator[None]:
+        """Fence the owner of the query that has a shard, whose checkpoint the block replaces with
+        an earlier one: it may be frozen, and no successor closes its log.
+
+        A batch that was cut off can be ended for as long as the block has not come to its end.
+        """
+        query = None
+        try:
+            query = self._holder(shard).query
+            if query is not None and query_logs.close(query):
+                _mark(query)
+        except CheckpointDamaged as error:  # may be why it is replaced
+            log.warning("shard %d: the query that has it is not ended: %s", shard, error)
+        yield
+        if query is not None:
+            with suppress(CheckpointDamaged):
+                query_logs.bar(query)
+            _mark(query)
 
     def cut_off_with(self, shard: int) -> list[int]:
         """Return the shards of a query over several, which nobody runs, if it was cut off amid a
@@ -231,6 +252,7 @@ class JointCheckpoints:
             if modes.may_be_repeated(own):  # only a query in real-time mode can end that
                 raise modes.OtherMode
             arrangement.finish(own)
+            query_logs.drop_stray(own)
             # A batch more would be a version of the state more.
             stateful = (own / "state").is_dir()
             while not (query_logs.close(own) if stateful else query_logs.cut(own)):

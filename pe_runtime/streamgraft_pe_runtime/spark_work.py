@@ -205,8 +205,9 @@ class SparkStage:
 
     def _save(self, request: Saving) -> Saved:
         if request.rolls_back_to is not None:
-            back = self._storage.roll_back if request.commit else self._storage.look_at
-            return back(request)
+            if not request.commit:
+                return self._storage.look_at(request)
+            return self._storage.roll_back(request, self._checkpoints.left_behind)
         place = self._storage.place(request)
         try:
             for shard in request.shards:

@@ -506,6 +506,74 @@ def test_a_shard_that_has_run_does_not_begin_anew(tmp_path: Path) -> None:
     assert read_checkpoint(stage.take_over([1], nowhere)).positions == {}
 
 
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_who_had_a_shard_that_went_back_begins_no_batch(tmp_path: Path, *, cut_off: bool) -> None:
+    """It may have been frozen all the while, and no successor closes its log."""
+    brokers = FakeBrokers()
+    stage, frozen = stage_of(tmp_path, brokers), Owner(brokers)
+    frozen.start(stage, [0, 1])
+    frozen.batch(5)
+    if cut_off:
+        frozen.plan(2)
+    for shard in (0, 1):
+        with stage.left_behind(shard):
+            shutil.rmtree(tmp_path / str(shard))
+            (tmp_path / str(shard)).mkdir()
+            (tmp_path / str(shard) / ROLLED_BACK).write_text("uid")
+    assert frozen.checkpoint is not None
+    assert (frozen.checkpoint / LEDGERS / TAKEN_OVER).exists()
+    if cut_off:
+        frozen.write()
+        frozen.commit()
+    with pytest.raises(Fenced):
+        frozen.plan(1)
+    assert read_checkpoint(stage.take_over([0, 1], nowhere)).positions == {}
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_a_shard_that_does_not_go_back_after_all_goes_on(tmp_path: Path, *, cut_off: bool) -> None:
+    brokers = FakeBrokers()
+    stage, owner = stage_of(tmp_path, brokers), Owner(brokers)
+    owner.start(stage, [0, 1])
+    owner.batch(5)
+    if cut_off:
+        owner.plan(2)
+    with pytest.raises(Crash), stage.left_behind(0):
+        raise Crash
+    for _ in range(2):
+        owner.start(stage, [0, 1])
+        owner.batch(1)
+    assert_seamless(brokers.written)
+    (tmp_path / "0" / "queries" / "1").write_text("garbage")
+    with stage.left_behind(0):  # which may be why it goes back
+        pass
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("cut_off", [True, False])
+def test_what_a_frozen_owner_has_planned_where_a_shard_went_back_is_no_batch(
+    tmp_path: Path, *, alone: bool, cut_off: bool
+) -> None:
+    """Its log has another one in its place, of which its next batch is not the next."""
+    brokers = FakeBrokers()
+    stage, frozen = stage_of(tmp_path, brokers), Owner(brokers)
+    frozen.open(stage.take_alone(0), [0])
+    frozen.batch(5)
+    shutil.copytree(tmp_path / "0", tmp_path / "cut", ignore=lambda *_: [LEDGERS])
+    for _ in range(3):
+        frozen.batch(1)
+    shutil.rmtree(tmp_path / "0")
+    (tmp_path / "cut").rename(tmp_path / "0")
+    if cut_off:
+        heir = Owner(brokers)
+        heir.open(stage.take_alone(0), [0])
+        heir.plan(7)
+    frozen.plan(100)
+    found = stage.take_alone(0) if alone else stage.take_over([0], nowhere)
+    assert read_checkpoint(found).positions == {(TOPIC, 0): 5 if alone or not cut_off else 12}
+    assert newest(tmp_path / "0" / "offsets") <= 1 + (not alone and cut_off)
+
+
 @pytest.mark.parametrize("owners", [[], [[0, 1], [2, 3]], [[2, 3], [0]]])
 @pytest.mark.parametrize("cut_off", [False, True])
 def test_a_volume_that_was_put_back_gives_no_shard_to_others(
