@@ -228,7 +228,9 @@ class JointCheckpoints:
         for shard, holder in holders.items():
             place = holder.query or self._own(shard)
             marker = place / LEDGERS / MAIN
-            if place not in begun and marker.exists() and not query_logs.is_closed(place):
+            if place in begun or not marker.exists() or modes.may_be_repeated(place):
+                continue  # real-time mode has to end what it has begun, maybe at other brokers
+            if not query_logs.is_closed(place):
                 first = min(self._description(place).shards) if holder.query else shard
                 begun[place] = (first, marker.read_text().strip()), shard, holder
         entries = self.ledgers([ledger for ledger, _, _ in begun.values()]) if begun else {}
