@@ -62,6 +62,11 @@ def obstacle(frame: DataFrame, states: int = 0) -> str | None:
         with alignment(session, wanted=True, states=states):
             physical = str(frame._jdf.queryExecution().explainString(mode))
     except Exception as error:  # Py4J's, of whatever the planner raises
-        found = str(error).partition(_REFUSED)[2]
-        return found.partition("\n")[0] or str(error).partition("\n")[0]
+        return refusal(str(error)) or str(error).partition("\n")[0]
     return None if _ALIGNED in physical else "the planner rule was not asked"
+
+
+def refusal(error: str) -> str:
+    """Return why a plan did not keep its shards apart, by what an exception says; '' if it does
+    not say so. Pure."""
+    return error.partition(_REFUSED)[2].partition("\n")[0]

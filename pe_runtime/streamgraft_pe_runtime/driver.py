@@ -25,7 +25,6 @@ from streamgraft_pe_runtime import (
     alignment,
     hadoop_settings,
     local_files,
-    lost_checkpoints,
     malformed,
     query,
     real_time,
@@ -40,6 +39,7 @@ from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import OtherCode
 from streamgraft_pe_runtime.cuts import CutSink, cut_sink
 from streamgraft_pe_runtime.exchange import exchange
+from streamgraft_pe_runtime.ledgers import Ledgers
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
@@ -269,10 +269,10 @@ class Driver:
         options = {name: found.options for name, found in endpoints.items() if found}
         return topic_ids.ask(self._session, inputs, options)
 
-    def written(self, metadata: PeMetadata, stage: Path) -> str | None:
-        """Return a ledger that has batches of a stage, None if none has."""
+    def ledgers(self, metadata: PeMetadata) -> Ledgers:
+        """Return what looks into the ledgers of a stage."""
         operators = {operator.name: operator for operator in self._adl.operators}
-        return lost_checkpoints.written(self._session, metadata, operators, stage)
+        return Ledgers(self._session, metadata, operators)
 
     def may_lose(self, port: InputPort) -> bool:
         """Return whether an input goes on behind records that are deleted before it reads them."""

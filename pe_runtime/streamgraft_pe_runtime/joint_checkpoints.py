@@ -20,8 +20,8 @@ import logging
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,9 +37,11 @@ from streamgraft_pe_runtime import (
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as_former
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
+from streamgraft_pe_runtime.ledgers import Begun, Entry
 from streamgraft_pe_runtime.lost_checkpoints import has_left
 from streamgraft_pe_runtime.protocol.failures import FENCED
 from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined, telling
+from streamgraft_pe_runtime.targets import MAIN
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,20 @@ _KEPT_SECONDS = 86_400.0
 
 EndBatch = Callable[[Path, Sequence[int]], None]
 """Runs the query that has a checkpoint and shards until the batch that was cut off is committed."""
+
+
+ReadLedgers = Callable[[Collection[Begun]], Mapping[Begun, Entry]]
+"""Returns what is in ledgers, as far as they are there. Raises OSError."""
+
+
+class CheckpointPutBack(Exception):
+    """Kafka has more batches than a checkpoint; the message says what to do."""
+
+    def __init__(self, checkpoint: Path, why: str) -> None:
+        super().__init__(
+            f"{checkpoint}: {why}: the checkpoint was put back to an earlier one, or lost a file."
+            " Put the newest back"
+        )
 
 
 class TakenByAnother(Exception):
@@ -75,17 +91,20 @@ class JointCheckpoints:
     end_batch: EndBatch
     provider: str | None = None
     """Spark's class for the state of shards that have none yet; None: the stage has no state."""
+    ledgers: ReadLedgers = lambda begun: {}
+    """By default the stage has none."""
 
     def take_over(self, shards: Iterable[int], start_of: StartOf) -> Path:
         """Return the checkpoint for a query over these shards; former owners are fenced off.
 
         The query that has exactly these shards goes on with its own. Raises TakenByAnother,
-        NotJoinable, OtherMode, CheckpointDamaged, OSError.
+        NotJoinable, OtherMode, CheckpointDamaged, CheckpointPutBack, OSError.
         """
         wanted = sorted(set(shards))
         holders = {shard: self._holder(shard) for shard in wanted}
         if same := self._same(wanted, holders):
             return same
+        self._refuse_put_back(holders)
         ends = {shard: self._end(shard, holder) for shard, holder in holders.items()}
         positions = telling({shard: end for shard, end in ends.items() if end is not None})
         query = self.stage / QUERIES / uuid.uuid4().hex
@@ -116,9 +135,11 @@ class JointCheckpoints:
         own, holder = self._own(shard), self._holder(shard)
         if holder.query is None:
             self.check_left(shard)
+            query_logs.drop_stray(own)
             query_logs.reopen(own)  # a takeover may have been cut off
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
             return own
+        self._refuse_put_back({shard: holder})
         keep_as_former(own)
         arrangement.forget(own)
         query_logs.reopen(own)
@@ -137,6 +158,26 @@ class JointCheckpoints:
         self._name(shard, holder, None)
         return own
 
+    @contextmanager
+    def left_behind(self, shard: int) -> Iterator[None]:
+        """Fence the owner of the query that has a shard, whose checkpoint the block replaces with
+        an earlier one: it may be frozen, and no successor closes its log.
+
+        A batch that was cut off can be ended for as long as the block has not come to its end.
+        """
+        query = None
+        try:
+            query = self._holder(shard).query
+            if query is not None and query_logs.close(query):
+                _mark(query)
+        except CheckpointDamaged as error:  # may be why it is replaced
+            log.warning("shard %d: the query that has it is not ended: %s", shard, error)
+        yield
+        if query is not None:
+            with suppress(CheckpointDamaged):
+                query_logs.bar(query)
+            _mark(query)
+
     def cut_off_with(self, shard: int) -> list[int]:
         """Return the shards of a query over several, which nobody runs, if it was cut off amid a
         batch: whoever takes one of them over has to run that first."""
@@ -148,10 +189,6 @@ class JointCheckpoints:
     def checkpoint(self, shard: int) -> Path:
         """Return the checkpoint of the query that has a shard. Raises CheckpointDamaged."""
         return self._holder(shard).query or self._own(shard)
-
-    def position(self, shard: int) -> Position | None:
-        """Return where a shard has come to that nobody runs; None if no query has run it."""
-        return self._end(shard, self._holder(shard))
 
     def sweep(self, now: float | None = None) -> None:
         """Remove the checkpoints of queries that have been over for long, and their names."""
@@ -181,6 +218,34 @@ class JointCheckpoints:
             return None
         return query if self._description(query).shards == wanted else None
 
+    def _refuse_put_back(self, holders: Mapping[int, _Holder]) -> None:
+        """Raise CheckpointPutBack if a query that we are to end has written more than its log has.
+
+        A query that goes on with its checkpoint looks there itself. But its successor begins a
+        ledger in the place of its own, and would write all since once more.
+        """
+        begun: dict[Path, tuple[Begun, int, _Holder]] = {}
+        for shard, holder in holders.items():
+            place = holder.query or self._own(shard)
+            marker = place / LEDGERS / MAIN
+            if place in begun or not marker.exists() or modes.may_be_repeated(place):
+                continue  # real-time mode has to end what it has begun, maybe at other brokers
+            if not query_logs.is_closed(place):
+                first = min(self._description(place).shards) if holder.query else shard
+                begun[place] = (first, marker.read_text().strip()), shard, holder
+        entries = self.ledgers([ledger for ledger, _, _ in begun.values()]) if begun else {}
+        for place, (ledger, shard, holder) in begun.items():
+            # A batch is in the log before it is in the ledger, so what is read later has it. And
+            # nobody else writes under this name before the log is closed, or the shard another's.
+            over = query_logs.is_closed(place) or self._holder(shard) != holder
+            if over or (entry := entries.get(ledger)) is None:
+                continue
+            if entry.incarnation != ledger[1]:
+                raise CheckpointPutBack(place, "another query has written since")
+            if entry.batch > (last := query_logs.newest(place / "offsets")):
+                why = f"batch {entry.batch} is written, and the last one here is {last}"
+                raise CheckpointPutBack(place, why)
+
     def _end(self, shard: int, holder: _Holder) -> Position | None:
         """Return a shard's position once nobody can bring it further."""
         if holder.query is None:
@@ -189,6 +254,7 @@ class JointCheckpoints:
             if modes.may_be_repeated(own):  # only a query in real-time mode can end that
                 raise modes.OtherMode
             arrangement.finish(own)
+            query_logs.drop_stray(own)
             # A batch more would be a version of the state more.
             stateful = (own / "state").is_dir()
             while not (query_logs.close(own) if stateful else query_logs.cut(own)):

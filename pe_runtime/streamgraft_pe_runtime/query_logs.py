@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 from streamgraft_pe_runtime import checkpoint_files, exclusive_files
-from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.checkpoint_files import CHECKSUM, entries
 from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.spark_log import Position
 
@@ -22,9 +22,12 @@ def newest(log: Path) -> int:
 def read(checkpoint: Path) -> Position | None:
     """Return where a query's last committed batch ended, or its first would begin; else None.
 
-    Raises CheckpointDamaged.
+    Raises CheckpointDamaged, and OSError where we are shown an older state of the log.
     """
     committed = newest(checkpoint / _COMMITS)
+    if is_closed(checkpoint) and newest(checkpoint / _OFFSETS) != committed + 1:
+        # By NFS, for a while: its end is behind the last commit, which `close` has seen.
+        raise OSError(f"{checkpoint} is closed behind a later batch than {committed}: try again")
     if committed >= 0:
         texts = [_text(checkpoint / log / str(committed)) for log in (_OFFSETS, _COMMITS)]
         with reading(checkpoint / _OFFSETS / str(committed)):
@@ -77,6 +80,26 @@ def close(checkpoint: Path) -> bool:
         number = newest(checkpoint / _COMMITS) + 1
         exclusive_files.create(checkpoint / _OFFSETS / str(number), _CLOSED)
     return True
+
+
+def bar(checkpoint: Path) -> None:
+    """End a query that nobody goes on from, also amid a batch: its owner can begin no other."""
+    while not is_closed(checkpoint):
+        number = newest(checkpoint / _OFFSETS) + 1
+        exclusive_files.create(checkpoint / _OFFSETS / str(number), _CLOSED)
+
+
+def drop_stray(checkpoint: Path) -> None:
+    """Remove what a frozen owner has planned in a log that took the place of its own meanwhile.
+
+    It is behind the batch that may be cut off here, with a gap before, which no owner leaves.
+    """
+    planned, committed = entries(checkpoint / _OFFSETS), newest(checkpoint / _COMMITS)
+    for number in planned:
+        # Entries in a row are no stray ones, but of batches whose commits we are not shown yet.
+        if number > committed + 1 and {number - 1, number + 1}.isdisjoint(planned):
+            (checkpoint / _OFFSETS / CHECKSUM.format(number)).unlink(missing_ok=True)
+            (checkpoint / _OFFSETS / str(number)).unlink(missing_ok=True)
 
 
 def reopen(checkpoint: Path) -> None:

@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from streamgraft_common import names
@@ -61,6 +61,8 @@ from streamgraft_pe_runtime.saved_stages import (
 )
 
 log = logging.getLogger(__name__)
+
+LeftBehind = Callable[[int], AbstractContextManager[object]]
 
 
 class _BackMeanwhile(Exception):
@@ -148,13 +150,17 @@ class Storage:
             _check_copy(self._cut(request) / self._stage.name / str(shard))
         return Saved(uid=request.uid, shards=request.shards)
 
-    def roll_back(self, request: Saving) -> Saved:
-        """Put what a cut has in the place of checkpoints that nobody runs. Raises OSError."""
+    def roll_back(self, request: Saving, left_behind: LeftBehind = nullcontext) -> Saved:
+        """Put what a cut has in the place of checkpoints that nobody runs. Raises OSError.
+
+        `left_behind`: JointCheckpoints.left_behind.
+        """
         for shard in self._not_back(request):
             source = self._cut(request) / self._stage.name / str(shard)
             if not source.exists():  # any more: it was looked at
                 self._fetch(self._cut(request), self._stage.name, shard)
-            self._put_back(source, shard, request)
+            with left_behind(shard):
+                self._put_back(source, shard, request)
         return Saved(uid=request.uid, shards=request.shards, committed=True)
 
     def place(self, request: Saving) -> Path:

@@ -3,20 +3,26 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
-from streamgraft_pe_runtime import late_batches, log_starts, lost_checkpoints, topic_ids
+from streamgraft_pe_runtime import alignment, late_batches, log_starts, lost_checkpoints, topic_ids
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
 from streamgraft_pe_runtime.driver import Driver
-from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother, is_joint
+from streamgraft_pe_runtime.joint_checkpoints import (
+    CheckpointPutBack,
+    JointCheckpoints,
+    TakenByAnother,
+    is_joint,
+)
 from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
+from streamgraft_pe_runtime.ledgers import Begun, Entry
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.modes import OtherMode, may_be_repeated
@@ -34,6 +40,15 @@ _POLL_SECONDS = 0.2
 _FIRST_BATCH_POLL_SECONDS = 0.05
 _END_BATCH_POLL_SECONDS = 0.02
 _END_BATCH_SECONDS = 30.0
+_NOT_KNOWN = (QueryFailed, TakenByAnother, OtherMode, CheckpointDamaged, CheckpointPutBack)
+"""Why a savepoint has to wait."""
+_NOT_ENDED = (
+    "a batch over shards {} was cut off, and since the last edit the plan may mix their rows ({}):"
+    " undo the edit, let the query run until it can be stopped, and then edit again, or restore a"
+    " savepoint"
+)
+"""What only a plan that keeps shards apart can end: which rows are whose state, and in which
+partition they were, is in no log."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +84,9 @@ class SparkStage:
         self._driver = driver
         self._storage = storage
         self._metadata = metadata
-        self._checkpoints = JointCheckpoints(storage.folder, self._end_batch, driver.state_provider)
+        self._checkpoints = JointCheckpoints(
+            storage.folder, self._end_batch, driver.state_provider, self._noted
+        )
         self._places: dict[int, Path] = {}
         """The checkpoint of the query that has, or had, a shard."""
         self._joint = JointQuery(self._start_joint) if driver.joint else None
@@ -133,7 +150,8 @@ class SparkStage:
         written.
         """
         stage, inputs = self._storage.folder, self._metadata.inputs
-        lost_checkpoints.check(stage, lambda: self._driver.written(self._metadata, stage))
+        ledgers = self._driver.ledgers(self._metadata)
+        lost_checkpoints.check(stage, lambda: lost_checkpoints.written(ledgers, stage))
         for shard in shards:
             self._checkpoints.check_left(shard)
             self._storage.prepare(shard)
@@ -167,10 +185,14 @@ class SparkStage:
         try:
             while is_cut_off(checkpoint):
                 if failure := query.failure():
-                    raise QueryFailed(failure)
+                    mixing = alignment.refusal(failure)
+                    raise QueryFailed(_NOT_ENDED.format(shards, mixing) if mixing else failure)
                 time.sleep(_END_BATCH_POLL_SECONDS)
         finally:
             query.stop(_END_BATCH_SECONDS)
+
+    def _noted(self, begun: Collection[Begun]) -> Mapping[Begun, Entry]:
+        return self._driver.ledgers(self._metadata).shared(begun)
 
     def _start_of(self, topic: str, partition: int) -> int:
         (port,) = (port for port in self._metadata.inputs if port.topic == topic)
@@ -183,15 +205,16 @@ class SparkStage:
 
     def _save(self, request: Saving) -> Saved:
         if request.rolls_back_to is not None:
-            back = self._storage.roll_back if request.commit else self._storage.look_at
-            return back(request)
+            if not request.commit:
+                return self._storage.look_at(request)
+            return self._storage.roll_back(request, self._checkpoints.left_behind)
         place = self._storage.place(request)
         try:
             for shard in request.shards:
                 late_batches.note(place, request.uid, self._checkpoints.cut_off_with(shard))
             for shard in request.shards:  # which nobody runs
                 self._checkpoints.take_alone(shard)
-        except (QueryFailed, TakenByAnother, OtherMode, CheckpointDamaged) as error:
+        except _NOT_KNOWN as error:
             raise OSError(f"where shards are is not known yet: {error}") from error
         saved = self._storage.save(request)
         late = late_batches.noted(place, request.uid, request.shards)

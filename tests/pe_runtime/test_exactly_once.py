@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -17,6 +18,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.pe_runtime.chain import PER_BATCH, SECONDS, Chain, crashed_behind_the_commit, once
@@ -226,6 +228,31 @@ def test_run_that_comes_too_late_finds_its_shards_given_back(chain: Chain) -> No
         broker.send(signal.SIGCONT)
     assert failures.is_fenced(chain.failure())
     assert not (chain.checkpoint / LEDGERS).exists()
+
+
+@pytest.mark.parametrize("attempts", [(0, 1), (1, 0)])
+def test_a_task_that_runs_again_writes_nothing(
+    session: SparkSession, attempts: tuple[int, int]
+) -> None:
+    """Whether it failed itself, or its stage lost what a stage before had computed: what the first
+    attempt has sent is in the batch's transaction."""
+    jvm: Any = session._jvm
+    contexts = getattr(getattr(jvm.org.apache.spark, "TaskContext$"), "MODULE$")
+    of_stage, of_task = attempts
+    empty = jvm.java.util.Properties()
+    resources = contexts.empty().resources()
+    context = jvm.org.apache.spark.TaskContextImpl(
+        0, of_stage, 0, 1, of_task, 1, None, empty, None, None, 1, resources
+    )
+    schema = jvm.org.apache.spark.sql.types.StructType()
+    exactly_once = jvm.org.apache.spark.sql.kafka010.exactlyonce
+    factory = exactly_once.RecordWriterFactory("nobody", schema)
+    contexts.setTaskContext(context)
+    try:
+        with pytest.raises(Py4JJavaError, match="a task of the batch ran twice"):
+            factory.createWriter(0, 0, 0)
+    finally:
+        contexts.unset()
 
 
 def _slowly(partition):  # type: ignore[no-untyped-def] # PySpark knows few annotations of UDFs

@@ -10,7 +10,7 @@ import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,10 +25,18 @@ from streamgraft_pe_runtime import exclusive_files, query_logs
 from streamgraft_pe_runtime.arrangement import arrange
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, entries
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
-from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, TakenByAnother
+from streamgraft_pe_runtime.joint_checkpoints import (
+    CheckpointPutBack,
+    JointCheckpoints,
+    TakenByAnother,
+)
+from streamgraft_pe_runtime.ledgers import Begun
+from streamgraft_pe_runtime.ledgers import Entry as Noted
 from streamgraft_pe_runtime.lost_checkpoints import ROLLED_BACK
 from streamgraft_pe_runtime.positions import read_checkpoint
+from streamgraft_pe_runtime.protocol.failures import explained
 from streamgraft_pe_runtime.spark_log import Position
+from streamgraft_pe_runtime.targets import MAIN
 
 TOPIC = "in"
 SHARDS = 4
@@ -77,6 +85,11 @@ class FakeBrokers:
         self.epochs[writer] += 1
         return self.epochs[writer]
 
+    def noted(self, begun: Collection[Begun]) -> dict[Begun, Noted]:
+        """Return what is in ledgers."""
+        found = {one: self.ledgers[one[0]] for one in begun if one[0] in self.ledgers}
+        return {one: Noted(*entry) for one, entry in found.items()}
+
     def commit(
         self, writer: int, epoch: int, entry: Entry, ranges: dict[int, tuple[int, int]]
     ) -> None:
@@ -102,7 +115,7 @@ def stage_of(folder: Path, brokers: FakeBrokers) -> JointCheckpoints:
             with suppress(Fenced):  # the old owner has ended it
                 owner.batch(0)
 
-    return JointCheckpoints(folder, end_batch)
+    return JointCheckpoints(folder, end_batch, ledgers=brokers.noted)
 
 
 @dataclass
@@ -148,13 +161,13 @@ class Owner:
         ledgers = self.checkpoint / LEDGERS
         if (ledgers / TAKEN_OVER).exists() or newest(self.checkpoint / "queries") != self.named:
             raise Fenced
-        found, marker = self.brokers.ledgers.get(self.writer), ledgers / "kafka"
+        found, marker = self.brokers.ledgers.get(self.writer), ledgers / MAIN
         if marker.exists():
             if found is None or found[0] != marker.read_text():
                 raise Refused
             self.entry = found
             return
-        former = ledgers / "former" / "kafka"
+        former = ledgers / "former" / MAIN
         is_former = former.exists() and found is not None and found[0] == former.read_text()
         self._note(found if is_former and found else (uuid.uuid4().hex, -1))
         if not exclusive_files.create(marker, self.entry[0]):
@@ -382,6 +395,30 @@ def test_query_without_a_batch_keeps_where_it_began(tmp_path: Path) -> None:
     assert (later / "sources" / "0" / "0").read_text() == '\0v1\n{"in": {"1": 8}}'
 
 
+def test_a_closed_log_is_read_once_its_last_commit_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS clients may remember for a while what was in a folder: the second one to take shards over
+    would begin a batch earlier than the first one."""
+    brokers = FakeBrokers()
+    stage, owner = stage_of(tmp_path, brokers), Owner(brokers)
+    owner.start(stage, range(4))
+    for _ in range(3):
+        owner.batch(5)
+    Owner(brokers).start(stage, [0, 1])
+
+    def remembered(log: Path) -> list[int]:
+        return entries(log)[: -1 if log.name == "commits" else None]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(query_logs, "entries", remembered)
+        with pytest.raises(OSError, match="try again"):
+            stage.take_over([2, 3], nowhere)
+    assert read_checkpoint(stage.take_over([2, 3], nowhere)).positions == {
+        (TOPIC, 2): 15, (TOPIC, 3): 15
+    }  # fmt: skip
+
+
 def test_a_start_that_was_cut_off_holds_up_nobody(tmp_path: Path) -> None:
     """Its query knew where one of its streams begins, and not yet where the other does."""
     stage = JointCheckpoints(tmp_path, lambda checkpoint, shards: None)
@@ -467,6 +504,147 @@ def test_a_shard_that_has_run_does_not_begin_anew(tmp_path: Path) -> None:
     (tmp_path / "1").mkdir(exist_ok=True)
     (tmp_path / "1" / ROLLED_BACK).write_text("uid")
     assert read_checkpoint(stage.take_over([1], nowhere)).positions == {}
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_who_had_a_shard_that_went_back_begins_no_batch(tmp_path: Path, *, cut_off: bool) -> None:
+    """It may have been frozen all the while, and no successor closes its log."""
+    brokers = FakeBrokers()
+    stage, frozen = stage_of(tmp_path, brokers), Owner(brokers)
+    frozen.start(stage, [0, 1])
+    frozen.batch(5)
+    if cut_off:
+        frozen.plan(2)
+    for shard in (0, 1):
+        with stage.left_behind(shard):
+            shutil.rmtree(tmp_path / str(shard))
+            (tmp_path / str(shard)).mkdir()
+            (tmp_path / str(shard) / ROLLED_BACK).write_text("uid")
+    assert frozen.checkpoint is not None
+    assert (frozen.checkpoint / LEDGERS / TAKEN_OVER).exists()
+    if cut_off:
+        frozen.write()
+        frozen.commit()
+    with pytest.raises(Fenced):
+        frozen.plan(1)
+    assert read_checkpoint(stage.take_over([0, 1], nowhere)).positions == {}
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_a_shard_that_does_not_go_back_after_all_goes_on(tmp_path: Path, *, cut_off: bool) -> None:
+    brokers = FakeBrokers()
+    stage, owner = stage_of(tmp_path, brokers), Owner(brokers)
+    owner.start(stage, [0, 1])
+    owner.batch(5)
+    if cut_off:
+        owner.plan(2)
+    with pytest.raises(Crash), stage.left_behind(0):
+        raise Crash
+    for _ in range(2):
+        owner.start(stage, [0, 1])
+        owner.batch(1)
+    assert_seamless(brokers.written)
+    (tmp_path / "0" / "queries" / "1").write_text("garbage")
+    with stage.left_behind(0):  # which may be why it goes back
+        pass
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("cut_off", [True, False])
+def test_what_a_frozen_owner_has_planned_where_a_shard_went_back_is_no_batch(
+    tmp_path: Path, *, alone: bool, cut_off: bool
+) -> None:
+    """Its log has another one in its place, of which its next batch is not the next."""
+    brokers = FakeBrokers()
+    stage, frozen = stage_of(tmp_path, brokers), Owner(brokers)
+    frozen.open(stage.take_alone(0), [0])
+    frozen.batch(5)
+    shutil.copytree(tmp_path / "0", tmp_path / "cut", ignore=lambda *_: [LEDGERS])
+    for _ in range(3):
+        frozen.batch(1)
+    shutil.rmtree(tmp_path / "0")
+    (tmp_path / "cut").rename(tmp_path / "0")
+    if cut_off:
+        heir = Owner(brokers)
+        heir.open(stage.take_alone(0), [0])
+        heir.plan(7)
+    frozen.plan(100)
+    found = stage.take_alone(0) if alone else stage.take_over([0], nowhere)
+    assert read_checkpoint(found).positions == {(TOPIC, 0): 5 if alone or not cut_off else 12}
+    assert newest(tmp_path / "0" / "offsets") <= 1 + (not alone and cut_off)
+
+
+@pytest.mark.parametrize("owners", [[], [[0, 1], [2, 3]], [[2, 3], [0]]])
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_a_volume_that_was_put_back_gives_no_shard_to_others(
+    tmp_path: Path, owners: list[list[int]], *, cut_off: bool
+) -> None:
+    """Whether the query went on itself since, or others with other shards: what they have written
+    would be written again, since a new query begins a ledger of its own."""
+    brokers = FakeBrokers()
+    stage, owner = stage_of(tmp_path / "stage", brokers), Owner(brokers)
+    owner.start(stage, range(4))
+    owner.batch(5)
+    if cut_off:
+        owner.plan(2)
+    shutil.copytree(tmp_path / "stage", tmp_path / "backup")
+    if cut_off:
+        owner.write()
+        owner.commit()
+    owner.batch(1)
+    for shards in owners:
+        other = Owner(brokers)
+        other.start(stage, shards)
+        other.batch(1)
+    shutil.rmtree(tmp_path / "stage")
+    (tmp_path / "backup").rename(tmp_path / "stage")
+    before = dict(brokers.ledgers)
+    for _ in range(2):
+        with pytest.raises(CheckpointPutBack) as caught:
+            Owner(brokers).start(stage, [0, 1])
+        with pytest.raises(CheckpointPutBack):
+            stage.take_alone(2)
+    assert explained(str(caught.value)).reason == "CheckpointPutBack"
+    assert brokers.ledgers == before
+    assert_seamless(brokers.written)
+
+
+def test_a_shards_own_checkpoint_that_was_put_back_joins_no_query(tmp_path: Path) -> None:
+    brokers = FakeBrokers()
+    stage, alone = stage_of(tmp_path / "stage", brokers), Owner(brokers)
+    alone.open(stage.take_alone(0), [0])
+    alone.batch(5)
+    shutil.copytree(tmp_path / "stage", tmp_path / "backup")
+    alone.batch(1)
+    shutil.rmtree(tmp_path / "stage")
+    (tmp_path / "backup").rename(tmp_path / "stage")
+    for _ in range(2):
+        with pytest.raises(CheckpointPutBack, match="batch 1 is written, and the last one here"):
+            stage.take_over([0, 1], nowhere)
+
+
+def test_a_batch_that_kafka_has_and_the_log_not_yet_is_no_sign_of_that(tmp_path: Path) -> None:
+    """Nor is a ledger that has expired; and nobody is asked who need not be."""
+    brokers = FakeBrokers()
+    stage, owner = stage_of(tmp_path, brokers), Owner(brokers)
+    owner.start(stage, range(4))
+    owner.batch(5)
+    owner.plan(2)
+    owner.write()
+    heir = Owner(brokers)
+    heir.start(stage, [0, 1])
+    heir.batch(1)
+    brokers.ledgers.clear()
+    Owner(brokers).start(stage, [0])
+    silent = JointCheckpoints(tmp_path, stage.end_batch, ledgers=unasked)
+    silent.take_over([0], nowhere)
+    silent.take_over([2, 3], nowhere)
+    assert_seamless(brokers.written)
+
+
+def unasked(begun: Collection[Begun]) -> dict[Begun, Noted]:
+    """Is called by nobody."""
+    raise AssertionError(begun)
 
 
 ACTIONS = (

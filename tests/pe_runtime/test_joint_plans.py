@@ -28,7 +28,7 @@ from streamgraft_common.pe_metadata import (
 )
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import local_files, query
-from streamgraft_pe_runtime.alignment import obstacle
+from streamgraft_pe_runtime.alignment import obstacle, refusal
 from streamgraft_pe_runtime.joint_checkpoints import describe
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.repeats import HEADER
@@ -116,6 +116,11 @@ class Stage:
                 row = json.loads(message.value() or b"")
                 assert message.partition() == int(row["key"][1:])
                 self.read.append((row["key"], row.get("n")))
+
+    def failure(self) -> str | None:
+        """Return why the query has ended by itself, if it has."""
+        assert self._query is not None
+        return self._query.failure()
 
     def stop(self) -> None:
         """Stop the query, if it runs."""
@@ -291,6 +296,21 @@ def table(session: SparkSession, folder: Path, rows: int) -> None:
 
 
 @pytest.mark.usefixtures("few")
+def test_a_query_that_may_mix_its_shards_fails_and_says_so(
+    session: SparkSession, stage: Stage
+) -> None:
+    """As one of before an edit, whose batch was cut off: the next owner knows the failure by it."""
+    table = session.range(9).selectExpr("concat('k', id) as key").hint("merge")
+    plan = stage.compile(lambda sold, back: sold.hint("merge").join(table, "key"), state=False)
+    stage.start(plan)
+    stage.send("sold", ("k0", 1))
+    deadline = time.monotonic() + 60
+    while not (failure := stage.failure()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert refusal(failure).startswith("it has ")
+
+
 def test_table_that_has_grown(session: SparkSession, stage: Stage, tmp_path: Path) -> None:
     """It was small when the stage was given a joint query; the query goes on with it."""
     folder = tmp_path / "table"

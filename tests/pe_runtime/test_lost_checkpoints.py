@@ -13,9 +13,13 @@ import streamgraft as sg
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import lost_checkpoints, query
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
+from streamgraft_pe_runtime.ledgers import Ledgers
 from streamgraft_pe_runtime.lost_checkpoints import ROLLED_BACK
 from streamgraft_pe_runtime.protocol.failures import explained
+from streamgraft_pe_runtime.query_logs import newest
+from streamgraft_pe_runtime.targets import MAIN
 
 pytestmark = pytest.mark.integration
 
@@ -39,8 +43,8 @@ def application(topic: str, *, real_time: bool, servers: str | None = None) -> s
 
 def check(session: SparkSession, job: Job, pe: PeMetadata, stage: Path) -> None:
     """Look as a PE does before it starts a query."""
-    written = lost_checkpoints.written
-    lost_checkpoints.check(stage, lambda: written(session, pe, job.operators, stage))
+    ledgers = Ledgers(session, pe, job.operators)
+    lost_checkpoints.check(stage, lambda: lost_checkpoints.written(ledgers, stage))
 
 
 @pytest.mark.parametrize("real_time", [False, True])
@@ -93,6 +97,25 @@ def test_a_stage_whose_only_ledger_is_at_the_brokers_of_its_sink(
         shutil.rmtree(stage)
         with pytest.raises(CheckpointDamaged, match=f"at {servers}"):
             check(session, job, pe, stage)
+
+
+def test_the_last_batch_of_a_query_is_in_its_ledger(
+    session: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """By it a takeover sees that a checkpoint was put back; also that another query has it now."""
+    topic = make_topic(cluster)
+    job = Job(application(topic, real_time=False), session, cluster, tmp_path)
+    (pe,) = job.pes
+    checkpoint = job.queries[pe.stage_name]._checkpoint
+    write(cluster, topic, range(10))
+    job.read(f"{topic}-copy", 10)
+    job.stop()
+    ours = (checkpoint / LEDGERS / MAIN).read_text()
+    begun = [(0, ours), (0, "another"), (1, ours)]
+    found = Ledgers(session, pe, job.operators).shared(begun)
+    assert found[0, ours].incarnation == found[0, "another"].incarnation == ours
+    assert found[0, ours].batch == newest(checkpoint / "commits") >= 0
+    assert (1, ours) not in found
 
 
 @pytest.mark.parametrize("real_time", [False, True])

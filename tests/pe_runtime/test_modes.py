@@ -9,6 +9,7 @@ import pytest
 
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, LOOSE, REAL_TIME, keep_as_former
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
+from streamgraft_pe_runtime.ledgers import Entry
 from streamgraft_pe_runtime.modes import (
     OtherMode,
     check,
@@ -99,12 +100,14 @@ def test_a_joint_query_does_not_take_over_what_real_time_mode_has_begun(tmp_path
     """The shards stay as they are, and that mode can go on with them."""
     for shard in (0, 1):
         checkpoint(tmp_path / str(shard), begun=shard == 1, cut_off=False)
-    stage = JointCheckpoints(tmp_path, unused)
+    (tmp_path / "1" / LEDGERS / "MAIN").write_text("ours")
+    stage = JointCheckpoints(tmp_path, unused, ledgers=lambda begun: {(1, "ours"): Entry("", 0)})
     with pytest.raises(OtherMode):
         stage.take_over([0, 1], lambda topic, shard: 0)
     assert newest(tmp_path / "1" / "offsets") == 1
     check(stage.take_alone(1), real_time=True)
     forget(tmp_path / "1")
+    (tmp_path / "1" / LEDGERS / "MAIN").unlink()
     assert stage.take_over([0, 1], lambda topic, shard: 0).exists()
 
 

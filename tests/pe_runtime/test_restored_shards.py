@@ -8,6 +8,8 @@ import pytest
 
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import QUERIES, describe
+from streamgraft_pe_runtime.ledgers import Entry
+from streamgraft_pe_runtime.lost_checkpoints import life_of
 from streamgraft_pe_runtime.spark_work import SparkStage
 
 
@@ -16,6 +18,8 @@ class Prepared:
 
     def __init__(self, folder: Path, ledger: str | None) -> None:
         self.shards: list[int] = []
+        entry = Entry(f"{life_of(folder)}/random", 0)
+        found = [(ledger, entry)] if ledger else []
         storage: Any = SimpleNamespace(
             folder=folder, checkpoint=lambda shard: folder / str(shard), prepare=self.shards.append
         )
@@ -23,7 +27,7 @@ class Prepared:
             state_provider=None,
             joint=False,
             obstacle="",
-            written=lambda metadata, stage: ledger,
+            ledgers=lambda metadata: SimpleNamespace(every=lambda: found),
             source_ids=lambda inputs: {},
         )
         metadata: Any = SimpleNamespace(shard_count=2, inputs=[])

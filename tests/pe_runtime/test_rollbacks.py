@@ -3,6 +3,7 @@
 import json
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ from streamgraft_common.resources import Saving
 from streamgraft_pe_runtime import savepoints
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation
 from streamgraft_pe_runtime.copied_logs import placed
+from streamgraft_pe_runtime.joint_checkpoints import QUERIES, JointCheckpoints
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
+from streamgraft_pe_runtime.query_logs import is_closed
 from streamgraft_pe_runtime.savepoints import Storage
+from streamgraft_pe_runtime.spark_work import SparkStage
 
 BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={TOPIC: [77, 5]})
 
@@ -59,6 +63,21 @@ def test_it_is_done_once_though_it_is_asked_for_again(tmp_path: Path) -> None:
     assert (here.checkpoint(0) / "mine").exists()
     here.roll_back(BACK.model_copy(update={"uid": "c"}))
     assert not (here.checkpoint(0) / "mine").exists()
+
+
+def test_the_query_that_had_the_shards_is_fenced(tmp_path: Path) -> None:
+    """By whoever asks for the rollback of a stage; not by one who only looks at the cut."""
+    here = cut_and_gone_on(tmp_path)
+    driver: Any = SimpleNamespace(state_provider=None, joint=True, obstacle="")
+    metadata: Any = SimpleNamespace(shard_count=2)
+    nothing: Any = None
+    stage = SparkStage(driver, here, nothing, metadata)
+    query = JointCheckpoints(here.folder, nothing).take_over([0, 1], lambda topic, shard: 0)
+    stage._save(BACK.model_copy(update={"commit": False}))
+    assert not is_closed(query)
+    stage._save(BACK.model_copy(update={"commit": True}))
+    assert is_closed(query)
+    assert not (here.checkpoint(0) / QUERIES).exists()
 
 
 @pytest.mark.parametrize("place", ["_check_copy", "link_tree"])

@@ -34,9 +34,11 @@ class Checkpoint(root: Path) {
 
   /** The incarnation in a marker, if that is there. */
   def incarnation(marker: Path): Option[String] =
-    Option.when(files.exists(marker))(new String(read(marker), UTF_8).trim)
+    Option.when(files.exists(marker))(text(marker))
 
-  /** Write the incarnation down, or return that which another owner has written meanwhile. */
+  /** Write the incarnation down, or return that which is there. That is read whether or not the file
+    * is said to exist: an NFS client may remember that it did not.
+    */
   def keep(target: String, incarnation: String): String = {
     files.mkdirs(ledgers)
     val stream = files.createAtomic(marker(target), overwriteIfPossible = false)
@@ -45,7 +47,7 @@ class Checkpoint(root: Path) {
       stream.close()
       incarnation
     } catch {
-      case _: FileAlreadyExistsException => this.incarnation(marker(target)).get
+      case _: FileAlreadyExistsException => text(marker(target))
       case error: Throwable => stream.cancel(); throw error
     }
   }
@@ -95,6 +97,8 @@ class Checkpoint(root: Path) {
     else files.list(folder).map(_.getPath.getName).filter(_.forall(_.isDigit)).map(_.toLong)
       .maxOption.getOrElse(-1L)
   }
+
+  private def text(path: Path): String = new String(read(path), UTF_8).trim
 
   private def read(path: Path): Array[Byte] = {
     val stream = files.open(path)

@@ -60,7 +60,9 @@ class ExactlyOnceWrite(owner: Owner, schema: StructType) extends StreamingWrite 
 /** Goes to the tasks, which find the owner by its key. */
 case class RecordWriterFactory(owner: String, schema: StructType) extends StreamingDataWriterFactory {
   override def createWriter(partition: Int, task: Long, batch: Long): DataWriter[InternalRow] = {
-    if (TaskContext.get().attemptNumber() > 0)
+    val task = TaskContext.get()
+    // A stage whose input is lost begins again, with tasks that have not failed.
+    if (task.attemptNumber() > 0 || task.stageAttemptNumber() > 0)
       throw new NotExactlyOnce("a task of the batch ran twice: leave spark.task.maxFailures at 1")
     val found = Owners(owner)
     found.realTime.map(new RealTimeWriter(found, _, schema))

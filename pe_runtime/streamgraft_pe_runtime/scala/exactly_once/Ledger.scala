@@ -16,6 +16,8 @@ case class Entry(incarnation: String, batch: Long, plan: String)
 object Entry {
   val NoBatch: Long = -1
   val NoPlan = "-"
+  /** None has it: to read whatever is there. */
+  val NoIncarnation = ""
   def first(incarnation: String): Entry = Entry(incarnation, NoBatch, NoPlan)
 
   /** Of those of one incarnation the newest is the greatest: batches go up, and in real-time mode

@@ -157,12 +157,15 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
   /** Begin the ledger. Only then is it marked as begun, and only then are records written. */
   private def first(): Unit = {
     val former = checkpoint.former(target.name)
+    val there = ledger.read(Entry.NoIncarnation)
     val begun = checkpoint.incarnation(former).flatMap(entry(_, former))
       .getOrElse(Entry.first(identity.newIncarnation()))
     renew(begun)
     val kept = checkpoint.keep(target.name, begun.incarnation)
-    // An owner that we have fenced since was as far as this: it wrote nothing under its mark.
-    if (kept != begun.incarnation) renew(Entry.first(kept))
+    // An owner that we have fenced since was as far as this: it wrote nothing under its mark. Or the
+    // mark was not shown to us (NFS), and the entry in the place of which we have put ours counts.
+    if (kept != begun.incarnation)
+      renew(there.filter(_.incarnation == kept).getOrElse(Entry.first(kept)))
   }
 }
 
