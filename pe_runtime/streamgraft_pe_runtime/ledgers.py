@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from streamgraft_common import names
 from streamgraft_common.adl import Operator
 from streamgraft_common.pe_metadata import PeMetadata
-from streamgraft_pe_runtime.kafka_access import jvm_admin
+from streamgraft_pe_runtime.kafka_access import client_settings
 from streamgraft_pe_runtime.targets import MAIN, KafkaTarget, Targets
 
 log = logging.getLogger(__name__)
@@ -109,28 +109,18 @@ def _offsets(
     session: SparkSession, place: str, options: Mapping[str, str], groups: Iterable[str]
 ) -> dict[str, dict[str, Entry]]:
     jvm: Any = session._jvm
-    spec = jvm.org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec
-    asked = jvm.java.util.HashMap()
-    for group in groups:
-        asked.put(group, spec())
+    client = {"bootstrap.servers": place, **client_settings(options)}
+    ledgers = jvm.org.apache.spark.sql.kafka010.exactlyonce.Ledgers
     try:
-        with jvm_admin(jvm, place, options) as admin:
-            found = admin.listConsumerGroupOffsets(asked).all().get()
+        lines = ledgers.read(jvm.java.util.HashMap(client), ",".join(groups)).splitlines()
     except Py4JJavaError as error:
         told = str(error.java_exception)
         if _NO_RIGHT in told:
             raise NotAllowed(told) from error
         raise OSError(f"the ledgers at {place} can't be read: {told}") from error
-    return {
-        group: {
-            partition.topic(): _entry(position)
-            for partition, position in found[group].items()
-            if position is not None
-        }
-        for group in found
-    }
-
-
-def _entry(position: Any) -> Entry:
-    incarnation, _, plan = position.metadata().partition(" ")
-    return Entry(incarnation, position.offset() - 1, plan)
+    found: dict[str, dict[str, Entry]] = {}
+    for line in lines:
+        group, topic, batch, *noted = line.split(" ", maxsplit=4)
+        incarnation, plan = (*noted, "", "")[:2]
+        found.setdefault(group, {})[topic] = Entry(incarnation, int(batch), plan)
+    return found

@@ -295,7 +295,6 @@ def table(session: SparkSession, folder: Path, rows: int) -> None:
     made.coalesce(1).write.mode("overwrite").parquet(str(folder))
 
 
-@pytest.mark.usefixtures("few")
 def test_a_query_that_may_mix_its_shards_fails_and_says_so(
     session: SparkSession, stage: Stage
 ) -> None:
@@ -311,6 +310,7 @@ def test_a_query_that_may_mix_its_shards_fails_and_says_so(
     assert refusal(failure).startswith("it has ")
 
 
+@pytest.mark.usefixtures("few")
 def test_table_that_has_grown(session: SparkSession, stage: Stage, tmp_path: Path) -> None:
     """It was small when the stage was given a joint query; the query goes on with it."""
     folder = tmp_path / "table"

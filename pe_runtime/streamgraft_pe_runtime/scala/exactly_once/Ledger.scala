@@ -1,10 +1,11 @@
 package org.apache.spark.sql.kafka010.exactlyonce
 
+import java.time.Duration
 import java.util.{Map => JMap}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.kafka.clients.admin.{Admin, ListConsumerGroupOffsetsOptions}
+import org.apache.kafka.clients.admin.{Admin, ListConsumerGroupOffsetsOptions, ListConsumerGroupOffsetsSpec}
 import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetadata}
 import org.apache.kafka.clients.producer.KafkaProducer
 
@@ -63,5 +64,22 @@ class Ledger(target: Target, identity: Identity) {
   private def parsed(position: OffsetAndMetadata): Entry = position.metadata.split(' ') match {
     case Array(incarnation, plan) => Entry(incarnation, position.offset - 1, plan)
     case _ => Entry("", position.offset - 1, "")
+  }
+}
+
+/** For Python, where each look at an object of ours is a call. */
+object Ledgers {
+  /** The entries of ledgers, one a line: group, topic, number of the batch, incarnation and plan. */
+  def read(client: JMap[String, Object], groups: String): String = {
+    val admin = Admin.create(client)
+    try {
+      val asked = groups.split(',').map(_ -> new ListConsumerGroupOffsetsSpec).toMap.asJava
+      val lines = for {
+        (group, found) <- admin.listConsumerGroupOffsets(asked).all().get().asScala
+        (partition, position) <- found.asScala if position != null
+        noted = position.metadata.replace('\n', ' ')
+      } yield s"$group ${partition.topic} ${position.offset - 1} $noted"
+      lines.mkString("\n")
+    } finally admin.close(Duration.ZERO)
   }
 }
