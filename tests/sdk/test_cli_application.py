@@ -114,9 +114,14 @@ class Follower:
 
 @contextmanager
 def following(*arguments: str) -> Iterator[Follower]:
-    """Run `streamgraft` in a terminal of its own; it is ended with the block."""
+    """Run `streamgraft` in a terminal of its own; it is ended with the block.
+
+    As in a shell Ctrl-C is heeded, also if these tests run in the background.
+    """
     outer, inner = pty.openpty()
-    command = (sys.executable, "-c", "from streamgraft.cli import main; main()", *arguments)
+    heeded = "from signal import *; signal(SIGINT, default_int_handler)"
+    program = f"{heeded}; from streamgraft.cli import main; main()"
+    command = (sys.executable, "-c", program, *arguments)
     environment = {**os.environ, "COLUMNS": "200"}
     process = subprocess.Popen(
         command, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
