@@ -1,32 +1,15 @@
 """HorizontalPodAutoscalers of regions that somebody edits, or whose names are taken."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from tests.simulation.applications import NAMESPACE, Submission
-from tests.simulation.faults import submit
+from tests.simulation.applications import NAMESPACE
+from tests.simulation.test_scale_to_zero import SECONDS, running
 from tests.simulation.world import World
 
 from streamgraft_common.kinds import AUTOSCALER, EVENT
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import PARALLEL_REGION
 
-SECONDS = 180.0
-"""Longer than the operator's look at everything."""
 NAME = "job-r"
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"}
-
-
-@contextmanager
-def running() -> Iterator[World]:
-    """Have a job whose region may sleep, and let time pass."""
-    world = World(1)
-    world.server.scale_to_zero = True
-    with world.surroundings():
-        submit(world, Submission("job", stages=1, max_width=2, width=1, sleepy=True))
-        world.operators.start()
-        world.run(SECONDS)
-        yield world
 
 
 def target(world: World, name: str = NAME) -> Object | None:
@@ -74,7 +57,7 @@ def take_name(world: World) -> None:
 
 
 def test_one_that_scales_something_else_by_an_edit_is_put_right_once() -> None:
-    with running() as world:
+    with running(scale_to_zero=True) as world:
         before = target(world)
         retarget(world, TARGET)
         world.run(SECONDS)
@@ -83,7 +66,7 @@ def test_one_that_scales_something_else_by_an_edit_is_put_right_once() -> None:
 
 
 def test_one_that_scales_another_region_by_an_edit_is_no_user_s_own_there() -> None:
-    with running() as world:
+    with running(scale_to_zero=True) as world:
         spec = {"job": "other", "region": "r", "width": 1, "maxWidth": 4, "key": ["k"]}
         other = PARALLEL_REGION.manifest("other-r", NAMESPACE, {**spec, "autoscaling": {}})
         world.request("POST", PARALLEL_REGION, "", other)
@@ -99,7 +82,7 @@ def test_one_that_scales_another_region_by_an_edit_is_no_user_s_own_there() -> N
 
 def test_a_region_that_sleeps_is_woken_once_by_such_an_edit() -> None:
     """What the autoscaler knows of its target is not of this region any more."""
-    with running() as world:
+    with running(scale_to_zero=True) as world:
         set_width(world, 0)
         world.run(SECONDS)
         retarget(world, TARGET)
@@ -111,7 +94,7 @@ def test_a_region_that_sleeps_is_woken_once_by_such_an_edit() -> None:
 
 
 def test_a_name_that_somebody_else_has_is_told_and_wakes_nobody() -> None:
-    with running() as world:
+    with running(scale_to_zero=True) as world:
         set_width(world, 0)
         world.run(SECONDS)
         take_name(world)

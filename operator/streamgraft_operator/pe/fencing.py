@@ -43,33 +43,23 @@ async def fence(context: Context, job: Object, item: Object) -> None:
     if runtime is None or not runtime.shards:
         return
     name, shards = item["metadata"]["name"], [int(shard) for shard in runtime.shards]
-
-    def held(planned: Iterable[PlannedPe]) -> list[tuple[PlannedPe, Sequence[int]]]:
-        return [(pe, shards) for pe in planned if pe.stage_name == stage]
-
-    if await _aborted(context, job, name, held):
+    if await _aborted(context, job, name, lambda pe: shards if pe.stage_name == stage else ()):
         log.info("%s: what shards %s had open in Kafka is aborted", name, shards)
 
 
 async def fence_all(context: Context, job: Object) -> None:
     """Fence every shard of a job; brokers that are away are let be."""
-
-    def held(planned: Iterable[PlannedPe]) -> list[tuple[PlannedPe, Sequence[int]]]:
-        return [(pe, range(pe.metadata.shard_count)) for pe in planned]
-
-    await _aborted(context, job, job["metadata"]["name"], held)
+    await _aborted(context, job, job["metadata"]["name"], lambda pe: range(pe.metadata.shard_count))
 
 
 async def _aborted(
-    context: Context,
-    job: Object,
-    name: str,
-    held: Callable[[Iterable[PlannedPe]], list[tuple[PlannedPe, Sequence[int]]]],
+    context: Context, job: Object, name: str, held: Callable[[PlannedPe], Sequence[int]]
 ) -> bool:
-    """Fence what is held of a job's stages; return whether that was done."""
+    """Fence the shards that are held of each of a job's stages; return whether that was done."""
     try:
         expansion = await context.expander.expand(job, {})
-        await abort_open(context, job, expansion, held(expansion.topology.stages))
+        stages = expansion.topology.stages
+        await abort_open(context, job, expansion, [(pe, held(pe)) for pe in stages])
     except (BundleError, GraphError, KafkaUnavailable) as error:
         log.warning("%s: what it had open in Kafka stays so for now: %s", name, error)
         return False
