@@ -27,6 +27,8 @@ from streamgraft_local import Cluster, ClusterSpec, Display
 
 NAMESPACE = "default"
 CALM_TIMEOUT_SECONDS = 300.0
+WARM_POD_SECONDS = 40.0
+"""Pods of a pool start one after the other, as CPU is short."""
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
@@ -86,7 +88,7 @@ class Deployed:
 
     async def calm(self, warm_pool: int) -> None:
         """Wait until the job is healthy and so many pods of its pool are warm."""
-        async with asyncio.timeout(CALM_TIMEOUT_SECONDS):
+        async with asyncio.timeout(CALM_TIMEOUT_SECONDS + warm_pool * WARM_POD_SECONDS):
             while not (await self._is_healthy() and await self._warm() == warm_pool):
                 await asyncio.sleep(0.2)
 

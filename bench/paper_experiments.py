@@ -14,7 +14,7 @@ from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.hpa import spec_of
 from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.plot import Line, Panel, svg_plot
-from streamgraft_autoscaler.pricing import ChangePrice
+from streamgraft_autoscaler.pricing import measured_price
 from streamgraft_autoscaler.replay import Experiment, RegionModel, Replay, Trace, replay
 from streamgraft_autoscaler.replay.run import STEP_SECONDS
 
@@ -74,7 +74,7 @@ def tried(
         shards=KEY_GROUPS,
         target_utilization=policies.TARGET,
         headroom=policies.DEFAULTS.headroom,
-        price=ChangePrice.expected(model.launch_seconds, model.pause_seconds),
+        price=measured_price((), model.pause_seconds),
         catch_up_seconds=CATCH_UP_SECONDS,
         pause=pause,
     )
@@ -86,6 +86,7 @@ def tried(
         objective_seconds=OBJECTIVE_SECONDS,
         lag_threshold=LAG_THRESHOLD,
         overshoot=overshoot,
+        measured_price=True,
     )
     return replay(experiment, width)
 

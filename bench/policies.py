@@ -7,7 +7,7 @@ docs/use/autoscaling.md for what is simulated, and docs/policies/ for the plots 
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +43,18 @@ MODEL = RegionModel(
 )
 """At its peak a load keeps 12 channels busy for 80 % of their time, 2.2 % slower than one alone."""
 DEFAULTS = Autoscaling()
+DEAR = ChangePrice.given(2700.0)
+"""For whoever wants few changes whatever they cost."""
 DEMAND = DemandPolicy(
     min_width=1,
     max_width=SHARDS,
     shards=SHARDS,
     target_utilization=TARGET,
     headroom=DEFAULTS.headroom,
-    price=ChangePrice.expected(MODEL.launch_seconds, MODEL.pause_seconds),
+    price=DEAR,
     catch_up_seconds=OBJECTIVE_SECONDS,
     pause=ExpectedPause(MODEL.pause_seconds, MODEL.pause_seconds, 0.0, 1),
 )
-DEAR = replace(DEMAND, price=ChangePrice.given(2700.0))
-"""For whoever wants few changes whatever they cost."""
 LAG_THRESHOLD = 10 * MODEL.true_rate
 """Of the paper's policy: what a channel works off in ten seconds."""
 LAG_PER_CHANNEL = round(TARGET * MODEL.true_rate * MODEL.batch_seconds)
@@ -114,18 +114,20 @@ DEFAULT, PEERS = "demand_forecast", ("paper", "cpu")
 
 
 def tried(
-    trace: Trace, policy: Policy, skip_seconds: float, demand: DemandPolicy = DEMAND
+    trace: Trace, policy: Policy, skip_seconds: float, *, measured_price: bool = True
 ) -> Replay:
-    """Return what a policy does with a load; the beginning is not counted."""
+    """Return what a policy does with a load; the beginning is not counted. A change costs what the
+    region's own past ones did, or else DEAR."""
     experiment = Experiment(
         trace=trace,
         model=MODEL,
         autoscaler=spec_of(policy.manifest),
-        policy=demand,
+        policy=DEMAND,
         objective_seconds=OBJECTIVE_SECONDS,
         lag_threshold=LAG_THRESHOLD,
         skip_seconds=skip_seconds,
         forecast=policy.forecast,
+        measured_price=measured_price,
     )
     return replay(experiment, 1)
 
@@ -137,6 +139,7 @@ def figures(trace: str, name: str, found: Replay) -> dict[str, float]:
         f"{name}.{trace}.violation_minutes_per_day": round(found.violation_ratio * 1440, 2),
         f"{name}.{trace}.changes_per_day": round(found.changes_per_day, 2),
         f"{name}.{trace}.pod_hours_ratio": round(found.pod_hours_ratio, 3),
+        f"{name}.{trace}.price_channel_seconds": round(found.price.channel_seconds, 1),
     }
 
 
@@ -214,7 +217,7 @@ def main() -> None:
         for name, result in found.items():
             measured |= figures(trace.name, name, result)
         measured |= bounds(trace, found[DEFAULT], LEARNING)
-        dear = tried(trace, POLICIES[DEFAULT], LEARNING, DEAR)
+        dear = tried(trace, POLICIES[DEFAULT], LEARNING, measured_price=False)
         measured |= figures(trace.name, "dear", dear)
         (PLOTS / f"{trace.name}.svg").write_text(picture(trace, found))
     trace, hour = traces.steps(), 3600.0 * traces.STEP_HOURS
@@ -229,8 +232,7 @@ def main() -> None:
         **asdict(MODEL),
         "objective_seconds": OBJECTIVE_SECONDS,
         "headroom": DEMAND.headroom,
-        "change_cost_channel_seconds": DEMAND.price.channel_seconds,
-        "dear_change_cost_seconds": DEAR.price.per_channel_of_peak,
+        "dear_change_cost_seconds": DEAR.per_channel_of_peak,
     }
     report.write("policies", settings, measured)
 

@@ -54,13 +54,6 @@ class ChangePrice:
         """Return a price that was asked for, in seconds of all channels at the largest width."""
         return cls(0.0, f"asked for: {seconds:g} s of the last day's largest width", seconds)
 
-    @classmethod
-    def expected(cls, launch_seconds: float, pause_seconds: float) -> Self:
-        """Return the price where a channel takes so long to serve, and its shards stand still for
-        so long: for regions that are only simulated."""
-        change = MeasuredChange(1, launch_seconds, 1.0)
-        return cls(_cost(change, pause_seconds), "expected of one channel more or less")
-
 
 def measured_price(changes: Sequence[MeasuredChange], pause_seconds: float) -> ChangePrice:
     """Return the price from past changes, oldest first: the median of the newest ones.

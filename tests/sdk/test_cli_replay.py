@@ -37,6 +37,22 @@ def test_programs_can_read_what_came_of_it(load: Path) -> None:
     assert (found["hours"], found["violationRatio"]) == (pytest.approx(12), 0)
     assert {"seconds", "width", "why"} <= set(found["changes"][0])
     assert 0 < found["podHoursRatio"] < 1
+    assert found["changePrice"]["reason"].startswith("measured in ")
+    assert 30 < found["changePrice"]["channelSeconds"] < 300
+
+
+def test_a_higher_price_buys_fewer_changes(load: Path) -> None:
+    """Asked for in seconds of the largest width, which is at most twelve here."""
+    runs = [["--set", "change_cost_seconds=2700"], []]
+    outcomes = [
+        json.loads(
+            CliRunner().invoke(app, ["replay", str(load), *MODEL, *run, "-o", "json"]).stdout
+        )
+        for run in runs
+    ]
+    dear, measured = outcomes
+    assert len(dear["changes"]) < len(measured["changes"])
+    assert dear["changePrice"]["channelSeconds"] % 2700 == 0
 
 
 def test_a_saved_range_query_is_a_load(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamgraft_autoscaler.capacity import CapacityLearner, Window
 from streamgraft_autoscaler.demand import Demand, DemandPolicy, StageLoad, Surroundings, demand
@@ -16,6 +16,7 @@ from streamgraft_autoscaler.lag import (
     relative_lag_change,
     total_lag,
 )
+from streamgraft_autoscaler.pricing import ChangePrice, measured_price
 from streamgraft_autoscaler.readiness import NotReady, Reason, outcome
 from streamgraft_autoscaler.replay.region import SimulatedRegion
 from streamgraft_autoscaler.utilization import StageIdleness, Utilization, utilization
@@ -35,7 +36,8 @@ class _Snapshot:
 
 class Meter:
     """`window_seconds`: over which rates are taken; `lag_threshold`, `overshoot`: of the paper's
-    policy; `forecast`: whether the demand looks ahead."""
+    policy; `forecast`: whether the demand looks ahead; `by_own_changes`: whether a width change
+    costs what the region's own past ones did, instead of what the policy says."""
 
     def __init__(
         self,
@@ -46,8 +48,10 @@ class Meter:
         overshoot: float,
         largest_shard: float,
         forecast: bool,
+        by_own_changes: bool,
     ) -> None:
         self._policy = policy
+        self._by_own_changes = by_own_changes
         self._window = window_seconds
         self._threshold = lag_threshold
         self._overshoot = overshoot
@@ -75,6 +79,12 @@ class Meter:
             self._width, self._changed_at = region.width, now
         if self._forecaster:
             self._forecaster.observe(now, self.input_rate)
+
+    def price(self, region: SimulatedRegion) -> ChangePrice:
+        """Return what a width change has to save now."""
+        if self._by_own_changes:
+            return measured_price(region.changes, self._policy.pause.seconds)
+        return self._policy.price
 
     def readings(self, region: SimulatedRegion, metrics: Collection[str]) -> dict[str, Reading]:
         """Return what the HPA reads now; the metrics of the adapter hold while a width changes."""
@@ -118,6 +128,7 @@ class Meter:
         }
 
     def _demand(self, now: float, region: SimulatedRegion) -> Demand:
+        policy = replace(self._policy, price=self.price(region))
         load = StageLoad(
             self.input_rate,
             region.lag,
@@ -129,7 +140,7 @@ class Meter:
         trusted = forecast if forecast and forecast.trusted else None
         steady = now - self._changed_at
         around = Surroundings(region.width, self._needs.past(now), trusted, steady_seconds=steady)
-        found = demand({"0": load}, self._policy, around)
+        found = demand({"0": load}, policy, around)
         self._needs.observe(now, found.needed, self.input_rate)
         return found
 

@@ -6,6 +6,8 @@ It is a model and no proof: what a policy does with a load, not what Spark does 
 import math
 from dataclasses import dataclass
 
+from streamgraft_autoscaler.pricing import MeasuredChange
+
 FIXED_SHARE = 0.1
 """Batches grow before their fixed cost takes more than this share of a channel's time."""
 LAUNCH_SECONDS, BATCH_SECONDS = 30.0, 1.0
@@ -31,7 +33,8 @@ class RegionModel:
     launch_seconds: float = LAUNCH_SECONDS
     """Until a new channel is warm."""
     pause_seconds: float = 1.0
-    """How long a shard that moves stands still."""
+    """How long the shards of channels that give or take some stand still: such a channel has one
+    query over all of its shards."""
     restarts: bool = False
     """Whether every width change writes a savepoint (`launch_seconds`) and then moves all shards at
     once, as a Flink job's does."""
@@ -45,6 +48,14 @@ class RegionModel:
     def rate_at(self, width: int) -> float:
         """Return the records/s of one busy channel of `width`."""
         return self.true_rate * max(1.0 - self.loss_per_channel * (width - 1), 0.1)
+
+    def affected_share(self, before: int, after: int) -> float:
+        """Return the share of the shards that stand still in a change between these widths."""
+        staying, most = min(before, after), max(before, after)
+        if self.restarts or not staying:
+            return 1.0
+        moved = math.ceil(self.shards * (1 - staying / most))
+        return min(moved, staying) / staying
 
     def interval(self, shards: int) -> float:
         """Return the time from one batch of a shard to its next, in a channel with so many."""
@@ -69,7 +80,9 @@ class SimulatedRegion:
         self._shares = model.shares()
         self._waiting = [0.0] * model.shards
         self._launches: list[tuple[float, int]] = []
-        self._standing, self._moved = 0.0, 0.0
+        self._standing, self._affected = 0.0, 0.0
+        self.changes: list[MeasuredChange] = []
+        """Width changes that are over."""
         self.width = self.wanted = width
         self.resizing = False
         self.arrived = self.processed = self.busy_seconds = 0.0
@@ -110,7 +123,7 @@ class SimulatedRegion:
     def step(self, seconds: float, rate: float) -> None:
         """Let `seconds` pass with `rate` records/s arriving."""
         self._change_width(seconds)
-        stopped = self._moved * min(self._standing, seconds)
+        stopped = self._affected * min(self._standing, seconds)
         self._standing = max(self._standing - seconds, 0.0)
         self.arrived += rate * seconds
         self._in_flight = rate * min(self.batch_seconds, seconds) if self.width else 0.0
@@ -123,7 +136,7 @@ class SimulatedRegion:
         self.delay += self._standing
 
     def _change_width(self, seconds: float) -> None:
-        """Go on with a width change; the shards that move stand still from now on."""
+        """Go on with a width change; the shards that it affects stand still from now on."""
         self.resizing = self.width != self.wanted or self._standing > 0
         if self.width == self.wanted:
             return
@@ -134,10 +147,15 @@ class SimulatedRegion:
         else:
             width = min(self.wanted, max([self.width, *warm]))
         if width != self.width:
-            share = 1 - min(self.width, width) / max(self.width, width)
-            self._moved = 1.0 if self._model.restarts else share
+            self._affected = self._model.affected_share(self.width, width)
             self._standing = self._model.pause_seconds
+            self.changes.append(self._measured(width))
             self.width = width
+
+    def _measured(self, width: int) -> MeasuredChange:
+        idle = self._model.launch_seconds if width > self.width else self._model.pause_seconds
+        still = self._affected * max(width, self.width)
+        return MeasuredChange(abs(width - self.width), idle, still, woke=self.width == 0)
 
     def _work(self, shards: range, seconds: float, rate: float, stopped: float) -> None:
         """Let one channel work on its shards, which stand still for `stopped` seconds of them."""

@@ -7,6 +7,7 @@ from itertools import pairwise
 from streamgraft_autoscaler.demand import DemandPolicy
 from streamgraft_autoscaler.fitting import Shards, Target, fit
 from streamgraft_autoscaler.hpa import DEFAULT_SYNC_SECONDS, HorizontalPodAutoscaler, Scale, Spec
+from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.readiness import NotReady
 from streamgraft_autoscaler.replay.meter import Meter
 from streamgraft_autoscaler.replay.region import RegionModel, SimulatedRegion
@@ -39,6 +40,9 @@ class Experiment:
     """Of the paper's policy, a factor."""
     forecast: bool = False
     """Whether the demand looks ahead."""
+    measured_price: bool = False
+    """Whether a width change is priced as the region's own past ones cost, as it is by default,
+    instead of as `policy` says."""
     skip_seconds: float = 0.0
     """How much of the beginning does not count, for policies that have to learn."""
 
@@ -85,6 +89,8 @@ class Replay:
 
     experiment: Experiment
     samples: Sequence[Sample]
+    price: ChangePrice
+    """What a width change has to save at the end."""
 
     @property
     def days(self) -> float:
@@ -136,6 +142,7 @@ def replay(experiment: Experiment, width: int) -> Replay:
         overshoot=experiment.overshoot,
         largest_shard=experiment.model.largest_shard,
         forecast=experiment.forecast,
+        by_own_changes=experiment.measured_price,
     )
     metrics = [metric.name for metric in experiment.autoscaler.metrics]
     samples: list[Sample] = []
@@ -165,4 +172,4 @@ def replay(experiment: Experiment, width: int) -> Replay:
             )
         )
     counted = [sample for sample in samples if sample.seconds > experiment.skip_seconds]
-    return Replay(experiment, counted)
+    return Replay(experiment, counted, meter.price(region))

@@ -82,7 +82,7 @@ def _experiment(request: Request, asked: Autoscaling) -> Experiment:
             shards=model.shards,
             target_utilization=asked.target_utilization,
             headroom=asked.headroom,
-            price=_price(model, asked.change_cost_seconds),
+            price=ChangePrice.given(asked.change_cost_seconds or 0.0),
             catch_up_seconds=min(
                 asked.catch_up_seconds, asked.latency_seconds or asked.catch_up_seconds
             ),
@@ -92,13 +92,8 @@ def _experiment(request: Request, asked: Autoscaling) -> Experiment:
         lag_threshold=asked.lag_threshold,
         overshoot=asked.overshoot,
         forecast=asked.forecast,
+        measured_price=asked.change_cost_seconds is None,
     )
-
-
-def _price(model: RegionModel, asked: float | None) -> ChangePrice:
-    if asked is not None:
-        return ChangePrice.given(asked)
-    return ChangePrice.expected(model.launch_seconds, model.pause_seconds)
 
 
 def _trace(request: Request) -> Trace:
@@ -165,6 +160,10 @@ def _outcome(found: Replay) -> dict[str, Any]:
         "podHours": found.pod_hours,
         "podHoursRatio": found.pod_hours_ratio,
         "staticWidth": found.experiment.static_width,
+        "changePrice": {
+            "channelSeconds": found.price.hours(max(s.wanted for s in found.samples)) * 3600,
+            "reason": found.price.reason,
+        },
         "changes": [
             {"seconds": sample.seconds, "width": sample.wanted, "why": sample.why}
             for sample in found.changes
@@ -181,6 +180,7 @@ def _summary(found: Replay) -> list[str]:
         f"width changes     {len(found.changes)} ({found.changes_per_day:.1f} a day)",
         f"pod-hours         {found.pod_hours:.1f}, {found.pod_hours_ratio:.0%} of width {static},"
         " which the peak needs",
+        f"price of a change  {found.price.reason}",
         *(
             f"  {sample.seconds / 3600:8.2f} h  width {sample.wanted}: {sample.why}"
             for sample in found.changes[:40]
