@@ -31,4 +31,4 @@ def test_the_worst_load_counts_for_each_figure() -> None:
 
 
 def test_a_dear_change_is_priced_by_the_largest_width() -> None:
-    assert policies.DEAR.price.hours(12) == 9.0
+    assert policies.DEAR.hours(12) == 9.0
