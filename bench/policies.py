@@ -139,7 +139,6 @@ def figures(trace: str, name: str, found: Replay) -> dict[str, float]:
         f"{name}.{trace}.violation_minutes_per_day": round(found.violation_ratio * 1440, 2),
         f"{name}.{trace}.changes_per_day": round(found.changes_per_day, 2),
         f"{name}.{trace}.pod_hours_ratio": round(found.pod_hours_ratio, 3),
-        f"{name}.{trace}.price_channel_seconds": round(found.price.channel_seconds, 1),
     }
 
 
@@ -217,6 +216,8 @@ def main() -> None:
         for name, result in found.items():
             measured |= figures(trace.name, name, result)
         measured |= bounds(trace, found[DEFAULT], LEARNING)
+        price = round(found[DEFAULT].price.channel_seconds, 1)
+        measured[f"{DEFAULT}.{trace.name}.price_channel_seconds"] = price
         dear = tried(trace, POLICIES[DEFAULT], LEARNING, measured_price=False)
         measured |= figures(trace.name, "dear", dear)
         (PLOTS / f"{trace.name}.svg").write_text(picture(trace, found))
