@@ -1,6 +1,7 @@
 """`streamgraft savepoint create|list|delete`: the operator and the PEs do the work."""
 
 import asyncio
+import re
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from streamgraft.cli._cluster import Cluster, connected, not_installed, until
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._tables import table
+from streamgraft_common import names
 from streamgraft_common.kube import ApiError, Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, SAVEPOINT, SavepointSpec, SavepointStatus
@@ -17,6 +19,11 @@ from streamgraft_common.resources import JOB, SAVEPOINT, SavepointSpec, Savepoin
 
 def create(target: Target, job: str, name: str | None, timeout_seconds: int) -> None:
     """Take a savepoint of a job, and wait until it is complete."""
+    if name and re.search(names.OF_CUTS, name):
+        raise CommandError(
+            f"savepoint {name}: such names are for cuts and rollbacks of consistent regions, choose"
+            " another one"
+        )
     asyncio.run(_create(target, job, name or _name(job), timeout_seconds))
 
 
