@@ -134,7 +134,7 @@ async def _show(target: Target, job: str | None, form: str) -> None:
             metadata["name"],
             spec.job,
             spec.region or "",
-            status.phase,
+            "Deleting" if "deletionTimestamp" in metadata else status.phase,
             str(status.shards),
             f"{status.size_bytes:,}",
             "" if seconds is None else f"{seconds:.1f}",
@@ -155,9 +155,22 @@ def _refuse_cut(item: Object) -> None:
         )
 
 
+async def _refuse_needed(cluster: Cluster, name: str) -> None:
+    """Raise CommandError if a job has yet to take what is in a savepoint."""
+    for item in (await cluster.client.get(JOB.path(cluster.namespace)))["items"]:
+        job, origin = item["metadata"]["name"], item["spec"].get("savepoint") or {}
+        begun = (item.get("status") or {}).get("restored", False)
+        if origin.get("name") == name and not begun and "deletionTimestamp" not in item["metadata"]:
+            raise CommandError(
+                f"job {job} starts from savepoint {name}, and not all of its shards have begun:"
+                f" wait until the job is healthy, or cancel it (streamgraft cancel {job})"
+            )
+
+
 async def _delete(target: Target, name: str, timeout_seconds: float) -> None:
     async with connected(target) as cluster:
         _refuse_cut(await find(cluster, name))
+        await _refuse_needed(cluster, name)
         path = SAVEPOINT.path(cluster.namespace, name)
         await cluster.client.delete(path)
         output.say(f"Savepoint {name} goes: its copies are deleted first")
