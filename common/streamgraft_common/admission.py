@@ -12,11 +12,15 @@ from streamgraft_common import names
 _API = "admissionregistration.k8s.io/v1"
 _POD_NAME = "authentication.kubernetes.io/pod-name"
 """Set by the API server for a token that is bound to a pod, as all that kubelets hand out."""
+_IS_OPERATOR = (
+    "request.userInfo.username == 'streamgraft-operator' || request.userInfo.username"
+    ".matches('^system:serviceaccount:[^:]+:streamgraft-operator$')"
+)
 
 
 def policies() -> list[dict[str, Any]]:
     """Return the policies and their bindings, which hold in all namespaces."""
-    return [*_pes(), *_operator_secrets()]
+    return [*_pes(), *_operator_secrets(), *_savepoints()]
 
 
 def _pes() -> list[dict[str, Any]]:
@@ -54,13 +58,11 @@ def _pes() -> list[dict[str, Any]]:
 
 def _operator_secrets() -> list[dict[str, Any]]:
     """The operator changes no Secret but those with the certificates of control ports."""
-    user = "request.userInfo.username"
     owned = "o, o.kind == 'Job' && o.apiVersion.startsWith('" + names.GROUP + "/')"
     return _policy(
         "streamgraft-operator-secrets",
         resources=("", "secrets"),
-        condition=f"{user} == 'streamgraft-operator'"
-        f" || {user}.matches('^system:serviceaccount:[^:]+:streamgraft-operator$')",
+        condition=_IS_OPERATOR,
         validations={
             "has(oldObject.metadata.ownerReferences)"
             f" && oldObject.metadata.ownerReferences.exists({owned})": (
@@ -70,15 +72,40 @@ def _operator_secrets() -> list[dict[str, Any]]:
     )
 
 
+def _savepoints() -> list[dict[str, Any]]:
+    """Cuts and rollbacks are the operator's, and so are their names.
+
+    Sinks make final what is in a cut, whoever asks for it, and processing elements remove what has
+    the name of an earlier one.
+    """
+    return _policy(
+        "streamgraft-savepoints",
+        resources=(names.GROUP, "savepoints"),
+        operation="CREATE",
+        condition=f"!({_IS_OPERATOR})",
+        validations={
+            "!has(object.spec.consistentRegion) && !has(object.spec.rollsBackTo)": (
+                "the operator makes the Savepoints of cuts and rollbacks: raise spec.requested or"
+                " spec.rollbackRequested of the ConsistentRegion"
+            ),
+            f"!object.metadata.name.matches('{names.OF_CUTS}')": (
+                "names that end in -cut-<number> or -rollback-<number> are for cuts and rollbacks"
+                " of consistent regions: choose another one"
+            ),
+        },
+    )
+
+
 def _policy(
     name: str,
     *,
     resources: tuple[str, str],
+    operation: str = "UPDATE",
     condition: str,
     validations: Mapping[str, str],
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """Return a policy for updates, and its binding.
+    """Return a policy for one operation, and its binding.
 
     `condition`: on which requests; `validations`: what must be true then, and what is said if not;
     `variables`: expressions that these name. All are in CEL.
@@ -87,7 +114,7 @@ def _policy(
     rule = {
         "apiGroups": [group],
         "apiVersions": ["*"],
-        "operations": ["UPDATE"],
+        "operations": [operation],
         "resources": [resource],
     }
     policy = {

@@ -104,6 +104,8 @@ MAX_NAME = 40
 """Longest name of an application, operator or stream."""
 MAX_PART_NAME = 20
 """Longest region name."""
+OF_CUTS = "-(cut|rollback)-[0-9]+$"
+"""What the names of Savepoints end in that consistent regions make, and no user's may."""
 
 _LONGEST_STEM = 40
 """Leaves room for `-<pe>-<launch>` and `--<region>` within a DNS label (63)."""
@@ -245,6 +247,15 @@ def cut_number(savepoint: str, region: str) -> int | None:
     `region`: name of the ConsistentRegion.
     """
     return _number(savepoint, cut_savepoint(region, 0))
+
+
+def region_of_cut(savepoint: str) -> str | None:
+    """Return the name of the ConsistentRegion whose cuts have such names, None if no region's do.
+
+    Whoever made the savepoint: others than a region may have given it that name.
+    """
+    region, _, number = savepoint.rpartition(cut_savepoint("", 0).removesuffix("0"))
+    return region if region and number.isdecimal() else None
 
 
 def rollback_savepoint(region: str, number: int) -> str:

@@ -247,6 +247,13 @@ def check_complete(name: str, status: SavepointStatus) -> None:
         )
 
 
+def check_stays(name: str, metadata: Mapping[str, object]) -> None:
+    """Raise NotRestorable if a savepoint is being deleted: its copies go, at the latest when its
+    repository answers, and a job that is about to start from it would find none."""
+    if "deletionTimestamp" in metadata:
+        raise NotRestorable(f"savepoint {name} is being deleted: choose another one")
+
+
 def check(
     name: str, status: SavepointStatus, stages: Collection[SavedStage], *, drop: bool = False
 ) -> None:

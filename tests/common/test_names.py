@@ -101,3 +101,17 @@ def test_savepoints_of_users_are_no_cuts() -> None:
     assert names.rollback_number(cut, region) is None
     for name in ("mine", "before-2", f"{region}-cut-x", f"{region}-cut-", "other-cut-3", back):
         assert names.cut_number(name, region) is None
+
+
+@given(JOBS, REGIONS | CLOSE_REGIONS, IDS)
+def test_the_region_of_a_cut_is_known_by_its_savepoints_name(
+    job: str, region: str, number: int
+) -> None:
+    """Also where the name of a job or a region ends as that of a cut does."""
+    for name in (names.region_name(job, region), names.region_name(f"{job}-cut-7", region)):
+        assert names.region_of_cut(names.cut_savepoint(name, number)) == name
+        assert re.search(names.OF_CUTS, names.cut_savepoint(name, number))
+        assert re.search(names.OF_CUTS, names.rollback_savepoint(name, number))
+        assert names.region_of_cut(names.rollback_savepoint(name, number)) is None
+    for name in ("cut-1", "-cut-1", "a-cut-", "a-cut-b", "a-cut-1-b"):
+        assert names.region_of_cut(name) is None

@@ -39,7 +39,10 @@ HAS: dict[str, Any] = {
     f"{OURS}/parallelregions/j-r": {
         "spec": {"job": "j", "region": "r", "key": ["k"], "width": 1, "maxWidth": 4}
     },
-    f"{OURS}/savepoints/s": {"spec": {"job": "j"}, "status": {"jobSpec": SPEC, "format": 1}},
+    f"{OURS}/savepoints/s": {
+        "spec": {"job": "j"},
+        "status": {"phase": "Completed", "jobSpec": SPEC, "format": 1},
+    },
     f"{OURS}/testsuites/t": {"spec": {}, "status": {"phase": "Passed"}},
     f"{CORE}/configmaps/{names.job_config_map('j')}": {"data": {names.PORT_LABELS_KEY: "{}"}},
     f"{CORE}/configmaps/j-bundle": {"binaryData": {names.BUNDLE_KEY: ""}},

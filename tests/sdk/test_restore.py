@@ -1,8 +1,29 @@
-"""What a restore tells before it begins."""
+"""What a restore tells and refuses before it begins, and what it applies."""
 
+import hashlib
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sdk.test_cli_plan import application
+from typer.testing import CliRunner, Result
+
+from streamgraft._builder import _zip
+from streamgraft.cli import _restore
+from streamgraft.cli._app import app
+from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._restore import announced, notes
-from streamgraft_common.resources import SavepointStatus
+from streamgraft_common.bundle import ADL_FILE
+from streamgraft_common.kube import KubeClient, KubeConfig, NotFound
+from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB, SavepointStatus
 from streamgraft_common.restore import Redistribution
+
+FILE = "/shared/flights.zip"
+LARGE = 1_000_000
 
 
 def test_a_restore_estimates_bytes_and_seconds() -> None:
@@ -19,3 +40,133 @@ def test_a_restore_says_what_is_done_twice_before_anything_stops() -> None:
     (note,) = notes(SavepointStatus(unclean_shards=2), [], {})
     assert note.startswith("In 2 of the shards a pod died within a batch")
     assert "twice" in note
+
+
+def bundle(folder: Path, size: int = 0) -> Path:
+    """Write a bundle, padded by incompressible bytes, and return its path."""
+    file = folder / "flights.zip"
+    content = application().model_dump_json(by_alias=True).encode()
+    file.write_bytes(_zip({ADL_FILE: content, "noise": random.Random(0).randbytes(size)}))
+    return file
+
+
+class OneSavepoint(KubeClient):
+    """A cluster with the savepoint `first` of the job `flights`, which runs."""
+
+    def __init__(self, status: dict[str, Any], **metadata: Any) -> None:
+        super().__init__(KubeConfig(server="http://127.0.0.1:1"))
+        self.job: Object | None = {"metadata": {"name": "flights"}, "spec": {}}
+        self.wrote: list[tuple[str, str, dict[str, Any]]] = []
+        """The names, managers and specs of what was applied."""
+        self._savepoint = {
+            "metadata": {"name": "first", **metadata},
+            "spec": {"job": "flights"},
+            "status": {"phase": "Completed", "format": 1, **status},
+        }
+
+    async def find(self, path: str, **query: str) -> Object | None:
+        """Return the savepoint, or the job as long as it is there."""
+        return self._savepoint if "/savepoints/" in path else self.job
+
+    async def get(self, path: str, **query: str) -> Object:
+        """Return the job, which is all that is asked for."""
+        assert self.job
+        return self.job
+
+    async def delete(self, path: str, **query: str) -> Object:
+        """Delete the job; there is no bundle of its own."""
+        if path != JOB.path("default", "flights"):
+            raise NotFound(404, "NotFound", path)
+        self.job = None
+        return {}
+
+    async def apply(self, path: str, body: Object, manager: str, **query: str) -> Object:
+        """Take an object."""
+        self.wrote.append((body["metadata"]["name"], manager, body.get("spec", {})))
+        self.job = body
+        return body
+
+
+def restored(client: OneSavepoint, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Result:
+    """Restore the savepoint."""
+
+    @asynccontextmanager
+    async def connected(_: object) -> AsyncIterator[Cluster]:
+        yield Cluster(client, "default")
+
+    monkeypatch.setattr(_restore, "connected", connected)
+    return CliRunner().invoke(app, ["savepoint", "restore", "first", *map(str, arguments)])
+
+
+def refused(client: OneSavepoint, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> str:
+    """Return why a restore is refused, which leaves everything as it is."""
+    before = client.job
+    result = restored(client, monkeypatch, *arguments)
+    assert result.exit_code == 1, result.output
+    assert "Traceback" not in result.output
+    assert client.job is before
+    assert client.wrote == []
+    return " ".join(result.output.split())
+
+
+def test_what_can_not_be_uploaded_is_refused_before_the_job_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = OneSavepoint({"jobSpec": {"bundle": {"file": FILE}}, "bundleDigest": "another"})
+    why = refused(client, monkeypatch, bundle(tmp_path, LARGE))
+    assert "a ConfigMap carries 900,000" in why
+    assert "name it, or a copy of it, after the savepoint" in refused(client, monkeypatch)
+
+
+def test_the_very_bundle_that_was_a_file_stays_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However large it is: nothing is uploaded, and operator and PEs see it where it was."""
+    file = bundle(tmp_path, LARGE)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    client = OneSavepoint({"jobSpec": {"bundle": {"file": FILE}}, "bundleDigest": digest})
+    result = restored(client, monkeypatch, file)
+    assert result.exit_code == 0, result.output
+    assert {name for name, _, _ in client.wrote} == {"flights"}
+    assert client.wrote[0][2]["bundle"] == {"file": FILE, "digest": digest}
+
+
+def test_the_spec_is_that_of_the_savepoint_as_far_as_the_application_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = {
+        "bundle": {"configMap": {"name": "flights-bundle"}},
+        "parameters": {"limit": "5", "speed": "3"},
+        "regions": {"gone": {"width": 2}, "work": {"strategy": "savepoint"}},
+        "fusion": {"type": "legacy"},
+        "dropState": ["old"],
+        "changedStreams": ["clicks"],
+    }
+    client = OneSavepoint({"jobSpec": spec, "widths": {"work": 3}})
+    result = restored(client, monkeypatch, bundle(tmp_path))
+    assert result.exit_code == 0, result.output
+    (_, uploaded, _), (_, submitter, whole), (_, restorer, kept) = client.wrote
+    assert uploaded == submitter == "streamgraft-cli"
+    assert restorer == "streamgraft-restore"
+    assert whole["parameters"] == {"speed": "3"}
+    own = {
+        "regions": {"work": {"strategy": "savepoint", "width": 3}},
+        "fusion": {"type": "legacy"},
+        "savepoint": {"name": "first", "allowDroppedState": False},
+    }
+    assert kept == own
+    assert whole.keys() == own.keys() | {"bundle", "parameters"}
+
+
+@pytest.mark.parametrize(
+    ("status", "metadata", "why"),
+    [
+        ({}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "savepoint first is being deleted"),
+        ({"phase": "Draining"}, {}, "savepoint first is not complete, but Draining"),
+    ],
+)
+def test_a_savepoint_that_goes_or_is_not_complete_cancels_nothing(
+    status: dict[str, Any], metadata: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no application is named, and its bundle is looked for in the savepoint."""
+    assert why in refused(OneSavepoint(status, **metadata), monkeypatch)

@@ -1,17 +1,19 @@
 """Files on the checkpoint volume that take long to be removed: what was done before is not done
 again at each look."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.simulation.applications import Submission
-from tests.simulation.faults import delete_job
+from tests.simulation.faults import delete_job, submit
 from tests.simulation.healthy import begin_healthy
+from tests.simulation.savepoint_faults import is_healthy
 from tests.simulation.world import World
 
 from streamgraft_common.kinds import EVENT
 from streamgraft_common.kube.client import Object
-from streamgraft_common.resources import JOB, SAVEPOINT
+from streamgraft_common.resources import JOB, SAVEPOINT, JobStatus
 from streamgraft_operator.job import deletion
 from streamgraft_operator.kafka.client import Kafka
 from streamgraft_operator.kit.external_calls import UnderWay
@@ -81,3 +83,24 @@ def test_a_savepoint_waits_for_them_and_its_repository_is_told_once(
         world.run(10.0)
         assert world.get(SAVEPOINT, "first") is None
         assert volume["repository"] == 1
+
+
+def test_no_job_starts_from_a_savepoint_that_waits_for_them(volume: dict[str, Any]) -> None:
+    """Its shards would wait for ever for what is gone in the end; but one that has it goes on."""
+    world = World(1)
+    with world.surroundings():
+        begin_healthy(world, SUBMISSION)
+        world.request("POST", SAVEPOINT, "", SAVEPOINT.manifest("first", "test", {"job": "job"}))
+        world.run(60.0)
+        begun = replace(SUBMISSION, job="begun", extra={"savepoint": {"name": "first"}})
+        submit(world, begun)
+        world.run(120.0)
+        assert is_healthy(world, "begun")
+        world.request("DELETE", SAVEPOINT, "first", {})
+        world.run(10.0)
+        submit(world, replace(begun, job="late"))
+        submit(world, replace(begun, version=2))
+        world.run(120.0)
+        assert is_healthy(world, "begun")
+        late = JobStatus.model_validate((world.get(JOB, "late") or {})["status"])
+        assert "savepoint first is being deleted" in late.message

@@ -37,7 +37,8 @@ class Saving(Model):
     cut: int | None = None
     """Number of the cut of a consistent region that it is."""
     kept: list[str] = []
-    """Of a cut: the savepoints of its region that are there. Files of earlier ones may go."""
+    """Of a cut: the savepoints with names of cuts of its region that are there. Files of earlier
+    cuts may go."""
     commit: bool = False
     """Whether all of the cut is there, so that its sinks are to make it final. Of a rollback:
     whether all copies are whole, so that they are to take the place of the checkpoints."""

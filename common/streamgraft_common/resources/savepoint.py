@@ -14,6 +14,7 @@ from streamgraft_common.resources.base import (
     PrinterColumn,
     RegionName,
 )
+from streamgraft_common.resources.settings import CheckpointRepository
 
 FORMAT = 1
 """Version of what a savepoint holds that this release writes, and the newest that it restores."""
@@ -170,6 +171,9 @@ class SavepointStatus(Model):
         Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
     ] = {}
     """The spec of the job then."""
+    repository: CheckpointRepository | None = None
+    """The job's checkpointRepository then, with what it has of the installation's: the copies are
+    there, whatever either says later. Absent if it was not noted."""
     generation_id: int = 0
     """Generation of the job's graph."""
     content_id: str = ""

@@ -103,6 +103,7 @@ class ConsistentRegionController(Controller):
             unheld=elements.unheld(pes),
             requests=elements.requests(spec, pes),
             now=time.time(),
+            taken=self._taken(item, self._of_this_job(item, there)),
             going=frozenset(cut.number for cut in _cuts(item, self._going(item, there))),
             waiting_for=self._waiting_for(item, stages),
             held_up_by=self._held_up_by(item, stages),
@@ -137,6 +138,21 @@ class ConsistentRegionController(Controller):
         uid = job["metadata"]["uid"] if job else None
         return [found for found in savepoints if uid and is_owned_by(found, uid)]
 
+    def _taken(self, item: Object, savepoints: Iterable[Object]) -> str:
+        """Return which Savepoint, that is none of these, has the name of the one under way."""
+        namespace, region = key_of(item)
+        status = consistent_region_status(item)
+        match status.state:
+            case "Draining":
+                name = names.cut_savepoint(region, status.sequence_id)
+            case "RollingBack":
+                name = names.rollback_savepoint(region, status.rollback_id)
+            case _:
+                return ""
+        ours = {found["metadata"]["name"] for found in savepoints}
+        found = self._caches.savepoints.get((namespace, name))
+        return name if found and name not in ours and self._context.living_job_of(item) else ""
+
     def _elements(self, item: Object) -> Sequence[Object]:
         """Return all PEs of the region's job."""
         job = self._context.living_job_of(item)
@@ -164,11 +180,13 @@ class ConsistentRegionController(Controller):
         if decision.create is not None and job is not None:
             spec = consistent_region_spec(item)
             manifest = manifests.cut_savepoint(owner_of(job), spec, decision.create)
-            await write.savepoints.create(manifest)
+            if not is_owned_by(await write.savepoints.create(manifest), job["metadata"]["uid"]):
+                return STALE_SECONDS
         if decision.roll_back is not None and job is not None:
             spec, cut = consistent_region_spec(item), decision.status.rolls_back_to
             manifest = manifests.rollback_savepoint(owner_of(job), spec, decision.roll_back, cut)
-            await write.savepoints.create(manifest)
+            if not is_owned_by(await write.savepoints.create(manifest), job["metadata"]["uid"]):
+                return STALE_SECONDS
         for name in decision.delete:
             if (old := self._caches.savepoints.get((key_of(item)[0], name))) is not None:
                 await write.savepoints.delete(old)

@@ -129,6 +129,8 @@ def _drained(
     if status.sequence_id in view.going:
         # Its name is taken as long as it is there, which may be until its repository is back.
         return _failed(view, status, "its Savepoint was deleted")
+    if view.taken:
+        return _failed(view, status, _taken(view))
     cut = view.cuts.get(status.sequence_id)
     if cut is None or cut.status.phase not in ("Completed", "Failed"):
         return status, ()
@@ -151,6 +153,10 @@ def _drained(
         "rollbacks_in_a_row": 0,
     }
     return status.model_copy(update=completed), ()
+
+
+def _taken(view: ConsistentRegionView) -> str:
+    return f"Savepoint {view.taken} is none of its own: delete it"
 
 
 def _failed(
@@ -274,10 +280,11 @@ def _rolled_back(
 ) -> tuple[ConsistentRegionStatus, tuple[Event, ...]]:
     """Return what becomes of the rollback that is under way."""
     back = view.rollbacks.get(status.rollback_id)
+    rest = status.model_copy(update={"state": _at_rest(status), "seen_failures": _seen(view)})
+    if view.taken:
+        return rest, (events.rollback_failed(view.name, status.rolls_back_to, _taken(view)),)
     if back is None or back.status.phase not in ("Completed", "Failed"):
         return status, ()
-    update = {"state": _at_rest(status), "seen_failures": _seen(view)}
-    rest = status.model_copy(update=update)
     if back.status.damaged:
         return _to_the_one_before(view, rest, back.status.message)
     if back.status.phase == "Failed":

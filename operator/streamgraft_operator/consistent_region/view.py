@@ -42,6 +42,9 @@ class ConsistentRegionView:
     now: float
     going: frozenset[int] = frozenset()
     """Numbers of cuts of this job that are being deleted: they are not in `cuts` any more."""
+    taken: str = ""
+    """Savepoint of something else that has the name of the cut, or rollback, under way; '' if there
+    is none."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """Of its PEs, as far as it goes back for them: a name for each → what it is."""
     let_pass: frozenset[str] = frozenset()

@@ -16,7 +16,7 @@ from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import HOST_POOL, JobStatus
-from streamgraft_common.restore import NotRestorable, check
+from streamgraft_common.restore import NotRestorable, check, check_stays
 from streamgraft_operator import events, manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.application.references import Reference, references
@@ -249,10 +249,11 @@ class JobController(Controller):
             raise GraphError(
                 f"there is no savepoint {wanted.name}: see `streamgraft savepoint list`"
             )
-        status = savepoint_status(item)
         stages = expansion.stages
         try:
-            check(wanted.name, status, stages, drop=wanted.allow_dropped_state)
+            if not submitted.submitted_generation:
+                check_stays(wanted.name, item["metadata"])
+            check(wanted.name, savepoint_status(item), stages, drop=wanted.allow_dropped_state)
         except NotRestorable as error:
             raise GraphError(str(error)) from error
 

@@ -23,7 +23,13 @@ from streamgraft_common.resources import (
     TEST_SUITE,
 )
 from streamgraft_operator.kit.nodes import trimmed
-from streamgraft_operator.kit.objects import label_key, pool_key, saved_job, scaled_region
+from streamgraft_operator.kit.objects import (
+    label_key,
+    named_cut,
+    pool_key,
+    saved_job,
+    scaled_region,
+)
 
 log = logging.getLogger(__name__)
 
@@ -213,6 +219,7 @@ class Caches:
         self.config_maps_by_job = Index(self.config_maps, job)
         self.autoscalers_by_region = Index(self.autoscalers, scaled_region)
         self.savepoints_by_job = Index(self.savepoints, saved_job)
+        self.savepoints_by_cut = Index(self.savepoints, named_cut)
         self.consistent_regions_by_job = Index(self.consistent_regions, saved_job)
         self.services_by_job = Index(self.services, job)
         self.host_pools_by_job = Index(self.host_pools, job)

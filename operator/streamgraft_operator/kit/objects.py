@@ -69,6 +69,12 @@ def saved_job(item: Object) -> Key:
     return item["metadata"]["namespace"], item["spec"]["job"]
 
 
+def named_cut(savepoint: Object) -> Key | None:
+    """Return the ConsistentRegion whose cuts have names like that of a Savepoint, if any has."""
+    region = names.region_of_cut(savepoint["metadata"]["name"])
+    return (savepoint["metadata"]["namespace"], region) if region else None
+
+
 def is_owned_by(item: Object, uid: str) -> bool:
     """Return whether an owner reference of an object is to the object of this uid."""
     references = item["metadata"].get("ownerReferences", [])

@@ -31,11 +31,12 @@ from streamgraft_operator.kit.control_loop import (
     desired_changed,
 )
 from streamgraft_operator.kit.external_calls import UnderWay
-from streamgraft_operator.kit.objects import is_owned_by, job_key, own_key, saved_job
+from streamgraft_operator.kit.objects import is_owned_by, job_key, named_cut, own_key, saved_job
 from streamgraft_operator.kit.parsed import job_status, pe_spec, savepoint_spec, savepoint_status
 from streamgraft_operator.kit.rollbacks import is_half_back
 from streamgraft_operator.pe import commands
 from streamgraft_operator.pe.unseen import unseen_pods
+from streamgraft_operator.savepoint.cuts import cut_number, is_foreign
 from streamgraft_operator.savepoint.files import removed
 from streamgraft_operator.savepoint.part import Part, begun_part, planned_part
 from streamgraft_operator.savepoint.repositories import Repositories
@@ -57,6 +58,11 @@ _REMOVED_SECONDS = 2.0
 """Between looks whether what a savepoint has left is removed."""
 LOOK_AGAIN_SECONDS = 0.3
 """While stages are drained: positions in Kafka announce themselves by nothing."""
+_FOREIGN = (
+    "consistentRegion and rollsBackTo are for Savepoints that the operator makes: raise"
+    " spec.requested or spec.rollbackRequested of the ConsistentRegion, or leave them out for a"
+    " savepoint of the job"
+)
 
 
 class StagesUnknown(Exception):
@@ -156,6 +162,8 @@ class SavepointController(Controller):
             raise StagesUnknown(f"there is no job {spec.job} in namespace {key[0]}")
         status = job_status(job)
         begun = savepoint_status(item).phase != "Pending"
+        if not begun and is_foreign(item, job["metadata"]["uid"]):
+            raise StagesUnknown(_FOREIGN)
         if status.phase != "Healthy" and not is_of_part(spec) and not begun:
             raise StagesUnknown(f"job {spec.job} is {status.phase}, not Healthy: {status.message}")
         part = await self._part(item, job)
@@ -252,7 +260,7 @@ class SavepointController(Controller):
             uid=uid,
             shards=[],
             stages=[saved.name for saved in status.stages] if status else [],
-            cut=_cut_number(item),
+            cut=cut_number(item),
             kept=self._kept(item),
             commit=status is not None and status.phase in ("Committing", "RollingBack"),
             repository=spec.repository,
@@ -268,15 +276,11 @@ class SavepointController(Controller):
                 await commands.save(write, key, None)
 
     def _kept(self, item: Object) -> list[str]:
-        """Return the savepoints of the consistent region that a cut is of."""
-        if _cut_number(item) is None:
+        """Return the savepoints that have names of cuts of its region, whoever made them: the files
+        of others go."""
+        if cut_number(item) is None or (cuts := named_cut(item)) is None:
             return []
-        region = savepoint_spec(item).consistent_region
-        return sorted(
-            found["metadata"]["name"]
-            for found in self._caches.savepoints_by_job.get(saved_job(item))
-            if savepoint_spec(found).consistent_region == region
-        )
+        return [found["metadata"]["name"] for found in self._caches.savepoints_by_cut.get(cuts)]
 
     async def _remove(self, item: Object) -> Outcome:
         """Remove the files of a savepoint, also from its repository, then let it go."""
@@ -319,7 +323,7 @@ class SavepointController(Controller):
 
     def _others_come(self, item: Object) -> bool:
         """Return whether a savepoint is a cut of a consistent region that goes on."""
-        if _cut_number(item) is None:
+        if cut_number(item) is None:
             return False
         job, region = saved_job(item), savepoint_spec(item).consistent_region or ""
         key = job[0], names.region_name(job[1], region)
@@ -350,15 +354,7 @@ def _has_changed(spec: SavepointSpec, expansion: Expansion) -> bool:
 def _has_files(item: Object) -> bool:
     """Return whether files of a savepoint stay that the operator does not remove: a rollback makes
     none, and those of cuts the PEs remove."""
-    return savepoint_spec(item).rolls_back_to is None and _cut_number(item) is None
-
-
-def _cut_number(item: Object) -> int | None:
-    """Return the number of the cut that a savepoint is, None if it is none of a region's own."""
-    region, name = savepoint_spec(item).consistent_region, item["metadata"]["name"]
-    if region is None:
-        return None
-    return names.cut_number(name, names.region_name(saved_job(item)[1], region))
+    return savepoint_spec(item).rolls_back_to is None and cut_number(item) is None
 
 
 def _view(

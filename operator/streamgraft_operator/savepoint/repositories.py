@@ -131,12 +131,16 @@ class Repositories:
         self._external.forget(key_of(item), _PURPOSE)
 
     def _repository_of(self, item: Object) -> tuple[PodSettings, CheckpointRepository | None]:
-        """Return what the savepoint's job said of its repository when it was taken."""
+        """Return the savepoint's repository as it was noted when it was taken, and the settings of
+        its job then."""
+        status = savepoint_status(item)
         try:
-            job = JobSpec.model_validate(savepoint_status(item).job_spec)
+            job = JobSpec.model_validate(status.job_spec)
         except ValidationError:  # it never came to a copy
             return PodSettings(), None
-        pe = self._settings.completed(job).processing_element
+        if status.repository is not None:
+            return job.processing_element, status.repository
+        pe = self._settings.completed(job).processing_element  # of a release that noted none
         return pe, pe.checkpoint_repository
 
     def _collect_soon_and_later(self, place: Place) -> None:

@@ -7,7 +7,7 @@ from streamgraft_common import names
 from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_common.resources import SavedStage, SavepointSpec
+from streamgraft_common.resources import CheckpointRepository, SavedStage, SavepointSpec
 from streamgraft_common.restore import united_state
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.kit.caches import Caches
@@ -272,11 +272,14 @@ def _not_running(stage: SavedStage, members: Iterable[_Pe], wanted: SavepointSpe
 def _facts(caches: Caches, job: Object, part: Part, regions: Mapping[str, Object]) -> JobFacts:
     namespace, name = key_of(job)
     config_map = caches.config_maps.get((namespace, names.job_config_map(name)))
+    settings = part.expansion.spec.processing_element if part.expansion else None
+    repository = settings.checkpoint_repository if settings else None
     return JobFacts(
         job_spec=job["spec"],
         generation_id=job_status(job).generation_id,
         content_id=content_of(config_map) or "",
         bundle_digest=part.bundle_digest,
         widths={region: region_spec(item).width for region, item in regions.items()},
+        repository=repository or CheckpointRepository(),
         created=from_rfc3339(job["metadata"]["creationTimestamp"]),
     )

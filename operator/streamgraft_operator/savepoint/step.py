@@ -25,7 +25,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from streamgraft_common.resources import SavedStage, SavedState, SavepointSpec, SavepointStatus
+from streamgraft_common.resources import (
+    CheckpointRepository,
+    SavedStage,
+    SavedState,
+    SavepointSpec,
+    SavepointStatus,
+)
 from streamgraft_common.resources.savepoint import FORMAT
 from streamgraft_common.text import listed
 from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
@@ -79,6 +85,8 @@ class JobFacts:
     content_id: str
     bundle_digest: str
     widths: Mapping[str, int]
+    repository: CheckpointRepository
+    """In effect: what the job says of it, or else the installation."""
     created: float = 0.0
     """When it was created (Unix seconds)."""
 
@@ -208,6 +216,7 @@ def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:
             "content_id": facts.content_id,
             "bundle_digest": facts.bundle_digest,
             "widths": dict(facts.widths),
+            "repository": facts.repository,
         }
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from streamgraft._builder import check_size
 from streamgraft.cli import _output as output
 from streamgraft.cli._cancel import cancel
 from streamgraft.cli._cluster import Cluster, connected
@@ -31,18 +32,27 @@ from streamgraft.cli._submit import (
 )
 from streamgraft_common.bundle import Bundle, read_bundle
 from streamgraft_common.kube import NotFound
+from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, InitialState, JobSpec, SavepointStatus
 from streamgraft_common.restore import (
     NotRestorable,
     Redistribution,
     check,
+    check_complete,
+    check_stays,
     redistributions,
 )
 from streamgraft_operator.graph import GraphError, Submission
+from streamgraft_operator.graph.sizes import check_sizes
 from streamgraft_operator.graph.stages import saved_stages
 
 MANAGER = "streamgraft-restore"
-"""Field manager of restored Jobs: a later `submit` leaves alone what only a restore sets."""
+"""Field manager of what a restored Job has from its savepoint alone: a later `submit`, which does
+not name it, leaves it as it is."""
+_SUBMITTED = ("bundle", "parameters")
+"""Of a Job's spec, what any `submit` names or takes away."""
+_OF_ONE_EDIT = ("dropState", "changedStreams")
+"""What was allowed for the last edit before the savepoint, and is for no other."""
 _CANCEL_SECONDS = 120.0
 
 
@@ -75,17 +85,7 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
     async with connected(target) as cluster:
         saved = await find(cluster, restore.savepoint)
         status = status_of(saved)
-        if saved["spec"].get("consistentRegion"):
-            raise CommandError(
-                f"savepoint {restore.savepoint} is a cut of consistent region"
-                f" {saved['spec']['consistentRegion']}, which is not the whole job: create one of"
-                " the job"
-            )
-        if saved["spec"].get("region"):
-            raise CommandError(
-                f"savepoint {restore.savepoint} has one region only, for a width change: restore"
-                " one of a whole job"
-            )
+        _check_savepoint(restore.savepoint, saved, status)
         origin = saved["spec"]["job"]
         job = restore.fork or restore.job or origin
         application = restore.application or Path()
@@ -96,6 +96,11 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
         spec = restored_spec(status, restore, name, bundle)
         data = built_again(request, bundle.adl, spec.get("parameters", {})) or data
         bundle = read_bundle(data)
+        file = bundle_file(status, bundle)
+        if file is None:
+            check_size(data)
+        else:
+            spec["bundle"] = {"file": file}
         work = _checked(cluster.namespace, name, restore, status, spec, bundle)
         exists = await cluster.client.find(JOB.path(cluster.namespace, name)) is not None
         if exists and restore.fork:
@@ -104,8 +109,10 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
         if exists:
             output.say(f"Cancelling job {name}")
             await cancel(cluster, name, _CANCEL_SECONDS)
-        await upload(cluster, name, data)
-        applied = await apply(cluster, name, spec, bundle.digest, MANAGER)
+        if file is None:
+            await upload(cluster, name, data)
+        applied = await apply(cluster, name, spec, bundle.digest)
+        await _keep(cluster, name, spec)
         output.say(f"Job {name} starts from savepoint {restore.savepoint}")
         if wait_seconds is not None:
             await wait_healthy(cluster, applied, bundle.digest, wait_seconds)
@@ -113,10 +120,29 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
         output.result(await cluster.client.get(JOB.path(cluster.namespace, name)))
 
 
+def _check_savepoint(name: str, saved: Object, status: SavepointStatus) -> None:
+    """Raise CommandError if no job can start from a savepoint."""
+    if region := saved["spec"].get("consistentRegion"):
+        raise CommandError(
+            f"savepoint {name} is a cut of consistent region {region}, which is not the whole job:"
+            " create one of the job"
+        )
+    if saved["spec"].get("region"):
+        raise CommandError(
+            f"savepoint {name} has one region only, for a width change: restore one of a whole job"
+        )
+    try:
+        check_stays(name, saved["metadata"])
+        check_complete(name, status)
+    except NotRestorable as error:
+        raise CommandError(str(error)) from error
+
+
 def restored_spec(
     status: SavepointStatus, restore: Restore, job: str, bundle: Bundle
 ) -> dict[str, Any]:
-    """Return the spec of the new Job: that of the savepoint, but for what was asked for now.
+    """Return the spec of the new Job: that of the savepoint, as far as the application still has
+    what it is about, but for what was asked for now.
 
     Raises CommandError for parameters and regions that the application doesn't have.
     """
@@ -130,14 +156,34 @@ def restored_spec(
     widths = {name: {"width": width} for name, width in status.widths.items() if name in known}
     for name, settings in (*widths.items(), *asked.get("regions", {}).items()):
         regions[name] = {**regions.get(name, {}), **settings}
-    parameters = {**(status.job_spec.get("parameters") or {}), **asked.get("parameters", {})}
+    saved = (status.job_spec.get("parameters") or {}).items()
+    parameters = {name: value for name, value in saved if name in bundle.adl.parameters}
+    parameters |= asked.get("parameters", {})
     state = InitialState(name=restore.savepoint, allow_dropped_state=restore.allow_dropped_state)
     spec = {**status.job_spec, "bundle": asked["bundle"], "savepoint": state.to_wire()}
+    for name in ("regions", "parameters", *_OF_ONE_EDIT):
+        spec.pop(name, None)
     return {
         **spec,
         **({"regions": regions} if regions else {}),
         **({"parameters": parameters} if parameters else {}),
     }
+
+
+def bundle_file(status: SavepointStatus, bundle: Bundle) -> str | None:
+    """Return the path at which operator and PEs find a bundle, if the job of the savepoint ran this
+    very one from there."""
+    if bundle.digest != status.bundle_digest:
+        return None
+    return JobSpec.model_validate(status.job_spec).bundle.file
+
+
+async def _keep(cluster: Cluster, job: str, spec: dict[str, Any]) -> None:
+    """Hold on to what the savepoint alone says of a Job that was applied as `submit` does: the next
+    `submit` would take it away."""
+    kept = {name: value for name, value in spec.items() if name not in _SUBMITTED}
+    body = JOB.manifest(job, cluster.namespace, kept)
+    await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
 
 
 def _checked(
@@ -154,7 +200,9 @@ def _checked(
     """
     submission = Submission(namespace, job, "", JobSpec.model_validate(spec), bundle, "")
     try:
-        stages = saved_stages(submission.topology(submission.widths({})), bundle.adl)
+        topology = submission.topology(submission.widths({}))
+        stages = saved_stages(topology, bundle.adl)
+        check_sizes(topology, stages)
         check(restore.savepoint, status, stages, drop=restore.allow_dropped_state)
         return redistributions(status.stages, stages)
     except (GraphError, NotRestorable) as error:
@@ -195,7 +243,9 @@ async def _bundle(
     place = JobSpec.model_validate(status.job_spec).bundle.mounted(origin)
     try:
         if place is None:
-            raise CommandError("the job's bundle was a file: name it after the savepoint")
+            raise CommandError(
+                "the job's bundle was a file: name it, or a copy of it, after the savepoint"
+            )
         item = await cluster.client.get(cluster.core("configmaps", place.name))
         return base64.b64decode(item["binaryData"][place.key])
     except (NotFound, KeyError) as error:

@@ -1,6 +1,7 @@
 """`streamgraft savepoint create|list|delete`: the operator and the PEs do the work."""
 
 import asyncio
+import re
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from streamgraft.cli._cluster import Cluster, connected, not_installed, until
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._tables import table
+from streamgraft_common import names
 from streamgraft_common.kube import ApiError, Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, SAVEPOINT, SavepointSpec, SavepointStatus
@@ -17,6 +19,11 @@ from streamgraft_common.resources import JOB, SAVEPOINT, SavepointSpec, Savepoin
 
 def create(target: Target, job: str, name: str | None, timeout_seconds: int) -> None:
     """Take a savepoint of a job, and wait until it is complete."""
+    if name and re.search(names.OF_CUTS, name):
+        raise CommandError(
+            f"savepoint {name}: such names are for cuts and rollbacks of consistent regions, choose"
+            " another one"
+        )
     asyncio.run(_create(target, job, name or _name(job), timeout_seconds))
 
 
@@ -127,7 +134,7 @@ async def _show(target: Target, job: str | None, form: str) -> None:
             metadata["name"],
             spec.job,
             spec.region or "",
-            status.phase,
+            "Deleting" if "deletionTimestamp" in metadata else status.phase,
             str(status.shards),
             f"{status.size_bytes:,}",
             "" if seconds is None else f"{seconds:.1f}",
@@ -148,9 +155,22 @@ def _refuse_cut(item: Object) -> None:
         )
 
 
+async def _refuse_needed(cluster: Cluster, name: str) -> None:
+    """Raise CommandError if a job has yet to take what is in a savepoint."""
+    for item in (await cluster.client.get(JOB.path(cluster.namespace)))["items"]:
+        job, origin = item["metadata"]["name"], item["spec"].get("savepoint") or {}
+        begun = (item.get("status") or {}).get("restored", False)
+        if origin.get("name") == name and not begun and "deletionTimestamp" not in item["metadata"]:
+            raise CommandError(
+                f"job {job} starts from savepoint {name}, and not all of its shards have begun:"
+                f" wait until the job is healthy, or cancel it (streamgraft cancel {job})"
+            )
+
+
 async def _delete(target: Target, name: str, timeout_seconds: float) -> None:
     async with connected(target) as cluster:
         _refuse_cut(await find(cluster, name))
+        await _refuse_needed(cluster, name)
         path = SAVEPOINT.path(cluster.namespace, name)
         await cluster.client.delete(path)
         output.say(f"Savepoint {name} goes: its copies are deleted first")

@@ -200,15 +200,13 @@ async def upload(
     await cluster.client.apply(cluster.core("configmaps", name), body, MANAGER)
 
 
-async def apply(
-    cluster: Cluster, job: str, spec: dict[str, Any], digest: str, manager: str = MANAGER
-) -> Object:
-    """Apply a Job that runs the bundle with this sha256; `manager` owns the fields of its spec."""
+async def apply(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) -> Object:
+    """Apply a Job that runs the bundle with this sha256."""
     pinned = {**spec, "bundle": {**spec["bundle"], "digest": digest}}
     submitted = {names.ANNOTATION_SUBMITTED: to_rfc3339(time.time())}
     body = JOB.manifest(job, cluster.namespace, pinned, annotations=submitted)
     try:
-        return await cluster.client.apply(JOB.path(cluster.namespace, job), body, manager)
+        return await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
     except NotFound as error:
         if not_installed(error):
             raise CommandError(

@@ -11,7 +11,7 @@ from tests.operator.integration.world import World
 from streamgraft_common import names
 from streamgraft_common.kinds import POD, ROLE_BINDING, SECRET, SERVICE_ACCOUNT
 from streamgraft_common.kube import ApiError, KubeClient, load_config
-from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_common.resources import JOB, PROCESSING_ELEMENT, SAVEPOINT
 from streamgraft_local import Cluster
 from streamgraft_operator.manifests.access import role_binding, service_account
 
@@ -108,4 +108,30 @@ async def test_the_operator_changes_only_secrets_of_jobs(world: World, cluster: 
         adopted = {"metadata": {"ownerReferences": [owner]}}
         with pytest.raises(ApiError, match=OWNED):
             await client.patch(SECRET.path(world.namespace, "users"), adopted)
+    await account.delete()
+
+
+async def test_cuts_are_made_by_the_operator_alone(world: World, cluster: Cluster) -> None:
+    """Sinks commit what is in one, and files go by the names of earlier ones."""
+    path = SAVEPOINT.path(world.namespace)
+    cut = {"job": "j", "consistentRegion": "all", "operators": ["write"]}
+    made = "raise spec.requested or spec.rollbackRequested of the ConsistentRegion"
+    named = "names that end in -cut-<number> or -rollback-<number>"
+    for name, spec, why in (
+        ("mine", cut, made),
+        ("mine", {"job": "j", "rollsBackTo": "j-all-cut-1"}, made),
+        ("j-all-cut-3", {"job": "j"}, named),
+        ("j-all-rollback-3", {"job": "j"}, named),
+    ):
+        with pytest.raises(ApiError, match=why):
+            await world.client.create(path, SAVEPOINT.manifest(name, world.namespace, spec))
+    for name in ("before-the-cut", "cut-3-of-mine"):
+        await world.client.create(path, SAVEPOINT.manifest(name, world.namespace, {"job": "j"}))
+    account = Account(world.client, world.namespace, "streamgraft-operator")
+    await account.create()
+    await account.bind(world.namespace, "ClusterRole", "streamgraft-operator")
+    async with KubeClient(await account.config(load_config(cluster.kubeconfig))) as client:
+        # The second is of a width change of a region that is called `cut`.
+        for name, spec in (("j-all-cut-3", cut), ("j-cut-1732832123", {"job": "j"})):
+            await client.create(path, SAVEPOINT.manifest(name, world.namespace, spec))
     await account.delete()

@@ -2,12 +2,14 @@
 
 import time
 from base64 import b64encode
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from streamgraft_common.kube import KubeClient, KubeConfig, NotFound
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import CheckpointRepository
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.kit.external_calls import ExternalCalls
 from streamgraft_operator.savepoint import repositories as module
@@ -93,6 +95,26 @@ async def test_an_operator_that_never_saw_the_secret_says_so(marked: list[dict[s
     left = await repositories.remove(savepoint(deleted=True, s3=S3))
     assert "the credentials of its repository are gone" in left
     assert marked == []
+
+
+async def test_a_savepoint_is_removed_where_it_is_though_the_default_is_another_place_by_now(
+    marked: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def store(repository: CheckpointRepository, *_: object) -> dict[str, str]:
+        opened.append(repository.s3.bucket if repository.s3 else "")
+        return {}
+
+    monkeypatch.setattr(module, "open_store", store)
+    today = CheckpointRepository.model_validate({"s3": {"bucket": "later"}})
+    repositories = Repositories(OneSecret(), ExternalCalls(), replace(SETTINGS, repository=today))
+    item = savepoint(deleted=True)
+    item["status"]["repository"] = {"s3": {"bucket": "first"}}
+    assert await repositories.remove(item) == ""
+    item["status"]["repository"] = {}
+    assert await repositories.remove(item) == ""
+    assert opened == ["first"], "then there was none, so nothing is to be removed"
 
 
 async def test_nothing_is_read_for_savepoints_without_a_repository() -> None:

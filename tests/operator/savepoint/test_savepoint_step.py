@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from streamgraft_common.conditions import find
-from streamgraft_common.resources import SavedPlan, SavedStage, SavepointSpec, SavepointStatus
+from streamgraft_common.resources import (
+    CheckpointRepository,
+    SavedPlan,
+    SavedStage,
+    SavepointSpec,
+    SavepointStatus,
+)
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_operator.savepoint.step import (
     JobFacts,
@@ -16,7 +22,8 @@ from streamgraft_operator.savepoint.step import (
 )
 
 NOW = 1_700_000_000.0
-FACTS = JobFacts({"bundle": {}}, 3, "content", "digest", {"work": 2})
+REPOSITORY = CheckpointRepository.model_validate({"s3": {"bucket": "copies"}})
+FACTS = JobFacts({"bundle": {}}, 3, "content", "digest", {"work": 2}, REPOSITORY)
 
 
 def stage(name: str, shards: int, *upstream: str) -> StageView:
@@ -61,6 +68,7 @@ def test_sources_stop_first() -> None:
     assert (status.phase, status.parked) == ("Draining", ["read"])
     assert [item.name for item in status.stages] == ["read", "work", "write"]
     assert (status.generation_id, status.content_id, status.widths) == (3, "content", {"work": 2})
+    assert status.repository == REPOSITORY
 
 
 def test_a_stage_stops_when_what_feeds_it_stands_still_and_it_has_read_it_all() -> None:

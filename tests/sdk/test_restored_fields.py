@@ -1,0 +1,37 @@
+"""Who owns what in a restored Job, on the real API server: a later `submit` takes away what is its
+own, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from streamgraft.cli._cluster import Cluster
+from streamgraft.cli._restore import _keep
+from streamgraft.cli._submit import apply
+from streamgraft_common.kube import KubeClient
+
+pytestmark = pytest.mark.integration
+
+DIGEST = "0" * 64
+KEPT: dict[str, Any] = {
+    "savepoint": {"name": "first"},
+    "fusion": {"type": "legacy"},
+    "regions": {"work": {"width": 3, "strategy": "savepoint"}},
+}
+
+
+async def test_a_later_submit_takes_parameters_and_the_place_of_the_bundle_away(
+    kube: KubeClient, namespace: str
+) -> None:
+    cluster = Cluster(kube, namespace)
+    spec = KEPT | {"bundle": {"file": "/shared/b.zip"}, "parameters": {"limit": "5", "speed": "1"}}
+    applied = await apply(cluster, "job", spec, DIGEST)
+    await _keep(cluster, "job", spec)
+    uploaded = {"configMap": {"name": "job-bundle"}}
+    first = await apply(cluster, "job", {"bundle": uploaded, "parameters": {"speed": "2"}}, DIGEST)
+    assert first["metadata"]["uid"] == applied["metadata"]["uid"]
+    pinned = uploaded | {"digest": DIGEST}
+    assert first["spec"] == KEPT | {"bundle": pinned, "parameters": {"speed": "2"}}
+    again = await apply(cluster, "job", {"bundle": uploaded}, DIGEST)
+    assert not again["spec"].pop("parameters", None)
+    assert again["spec"] == KEPT | {"bundle": pinned}
