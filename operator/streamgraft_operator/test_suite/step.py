@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
+from streamgraft_common.field_paths import NoPath, check
 from streamgraft_common.resources import Scenario, ScenarioRun, Step, SuiteSpec, SuiteStatus
 from streamgraft_common.text import listed
 from streamgraft_common.timestamps import to_rfc3339
@@ -144,6 +145,11 @@ def _problem_of_step(item: Step) -> str:
             return "applies an object without apiVersion, kind or metadata.name"
     if item.run is not None and not item.run:
         return "runs an empty command"
+    if item.wait is not None:
+        try:
+            check(item.wait.field)
+        except NoPath as error:
+            return f"waits for a field that can't be: {error}"
     return ""
 
 

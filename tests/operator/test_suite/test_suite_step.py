@@ -215,6 +215,11 @@ def test_a_pod_of_a_node_that_is_gone_is_not_waited_for() -> None:
     assert taken(spec, begun, lost, now=NOW + 31 + LOST_SECONDS).create == ["b"]
 
 
+def waits(field: str) -> dict[str, Any]:
+    """Return a step that waits for a field."""
+    return {"wait": {"kind": "Job", "name": "j", "field": field}}
+
+
 def scenario(**fields: Any) -> SuiteSpec:
     """Return a suite of one scenario."""
     return SuiteSpec.model_validate({"scenarios": [{"name": "a", **fields}]})
@@ -232,6 +237,8 @@ def scenario(**fields: Any) -> SuiteSpec:
         (scenario(steps=[{"sleepSeconds": 1, "run": ["x"]}]), "it has run, sleep_seconds"),
         (scenario(steps=[{"apply": {"kind": "Job"}}]), "without apiVersion, kind or metadata.name"),
         (scenario(steps=[{"run": []}]), "an empty command"),
+        (scenario(steps=[waits("spec..width")]), "step 1 waits for a field that can't be"),
+        (scenario(steps=[], cleanUp=[waits("a[-1]")]), "'a[-1]' is no path of a field"),
         (scenario(steps=[{"run": ["x" * 100_000]}]), "larger than 100,000 bytes"),
         (scenario(steps=[{"run": ["\u3042" * 40_000]}]), "larger than 100,000 bytes"),
     ],
