@@ -46,7 +46,6 @@ HAS: dict[str, Any] = {
     f"{OURS}/testsuites/t": {"spec": {}, "status": {"phase": "Passed"}},
     f"{CORE}/configmaps/{names.job_config_map('j')}": {"data": {names.PORT_LABELS_KEY: "{}"}},
     f"{CORE}/configmaps/j-bundle": {"binaryData": {names.BUNDLE_KEY: ""}},
-    f"{CORE}/configmaps/{names.junit_config_map('t')}": {"data": {"junit.xml": "<a/>"}},
     f"{CORE}/pods/p": {"status": {"phase": "Succeeded"}},
     f"{METRICS}/j-r/{names.EXPLANATION}": {"job": "j", "region": "r"},
 }

@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from streamgraft.cli._app import app
 
 LENIENT = """
 import streamgraft as sg
@@ -56,6 +59,7 @@ def pytest_unconfigure():
     print("at the end", os.environ["TZ"], time.tzname[0])
 """
 BROKEN = """
+import pytest
 import streamgraft_local
 
 class Broken:
@@ -71,15 +75,22 @@ class Broken:
 
 streamgraft_local.Cluster = Broken
 
+@pytest.mark.live
 def test_needs_an_environment(environment):
+    pass
+
+def test_needs_nothing():
     pass
 """
 
 
-def pytest_run(folder: Path, test: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run one test file of a project."""
+def pytest_run(
+    folder: Path, test: str, *options: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run one test file of a project; all of its marks have to be known."""
     (folder / "test_app.py").write_text(test)
-    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", str(folder)]
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider"]
+    command += ["--strict-markers", *options, str(folder)]
     environment = {**os.environ, **variables}
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, env=environment
@@ -104,12 +115,44 @@ def test_naive_times_are_those_of_utc(tmp_path: Path) -> None:
 
 
 def test_an_environment_that_is_interrupted_while_it_starts_ends(tmp_path: Path) -> None:
-    result = pytest_run(tmp_path, BROKEN, STREAMGRAFT_HOME=str(tmp_path / "state"))
+    home = str(tmp_path / "state")
+    result = pytest_run(tmp_path, BROKEN, "-m", "live or not live", STREAMGRAFT_HOME=home)
     assert result.returncode == pytest.ExitCode.INTERRUPTED, result.stdout + result.stderr
     names = re.findall(r"(pytest-[0-9a-f]{8}) (?:fails to start|ends, delete=True)", result.stdout)
     assert len(names) == 2
     assert names[0] == names[1]
     assert list((tmp_path / "state").glob("pytest-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "ends"),
+    [((), "1 passed, 1 skipped"), (("-m", "not live"), "1 passed, 1 deselected")],
+)
+def test_live_tests_run_only_where_they_are_asked_for(
+    tmp_path: Path, options: tuple[str, ...], ends: str
+) -> None:
+    """In a project of whatever kind: plain pytest starts no environment."""
+    result = pytest_run(tmp_path, BROKEN, "-rs", *options)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert ends in result.stdout
+    assert ("`streamgraft test --live`, or pytest with -m live" in result.stdout) == (not options)
+
+
+@pytest.mark.parametrize(
+    ("options", "given"), [((), []), (("--live",), ["-m", "live or not live"])]
+)
+def test_the_command_is_pytest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], given: list[str]
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("streamgraft.cli._test.subprocess.run", run)
+    CliRunner().invoke(app, ["test", str(tmp_path), *options])
+    assert commands == [[sys.executable, "-m", "pytest", *given]]
 
 
 def test_the_plugin_itself_imports_nothing_of_spark() -> None:

@@ -1,7 +1,7 @@
 """One seed: a job is submitted, faults happen, faults stop, and everything must come to rest."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.simulation.fake_pe import Tempo
 from tests.simulation.fault_list import FAULTS
@@ -98,7 +98,8 @@ def _set_the_weather(world: World) -> None:
             setattr(weather, share, chance.choice([0.01, 0.1]))
     if not (weather.slow or weather.lost):
         world.invariants.patience = 3 * weather.latency + weather.watch_delay
-    world.nodes.tempo = Tempo(*(chance.choice([0.1, 1.0, 10.0]) for _ in range(4)))
+    tempo = Tempo(*(chance.choice([0.1, 1.0, 10.0]) for _ in range(4)))
+    world.nodes.tempo = replace(tempo, look=20 * tempo.plan)  # may outlast time-outs
     world.nodes.delay = chance.choice([0.1, 3.0])
 
 

@@ -144,6 +144,52 @@ def test_what_is_put_back_is_run_by_nobody_though_the_rollback_is_deleted(seed: 
         assert is_healthy(world, "job")
 
 
+def looks_for_long(world: World) -> None:
+    """Cut, and go back, with copies that take longer to read than the region's time-out."""
+    begin_healthy(world, Submission("job", stages=1, max_width=2, width=2, consistent=True))
+    ask(world, "requested", 1)
+    until(world, "completedSequenceId", 1)
+    (region,) = world.objects(CONSISTENT_REGION)
+    assert region["spec"]["drainTimeoutSeconds"] < PATIENCE_SECONDS / 2
+    world.nodes.tempo = replace(world.nodes.tempo, look=2 * PATIENCE_SECONDS)
+    for item in world.nodes.containers.values():
+        item.pe.tempo = world.nodes.tempo
+    ask(world, "rollbackRequested", 1)
+    world.run(region["spec"]["drainTimeoutSeconds"] + 10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rollback_looks_at_copies_for_as_long_as_it_takes_to_read_them(seed: int) -> None:
+    """Also if a pod crashes that has looked at most of its own."""
+    world = World(seed)
+    with world.surroundings():
+        looks_for_long(world)
+        assert rollback_of(world).phase == "Saving"
+        crash_pod(world)
+        while (back := status_of(world)).get("completedRollbackId", 0) < 1:
+            assert (back["state"], back["rollbackId"]) == ("RollingBack", 1)
+            world.run(1.0)
+        world.run(60.0)
+        assert is_healthy(world, "job")
+
+
+def test_a_rollback_that_can_not_read_its_cut_ends_with_that() -> None:
+    """Nobody knows that it is damaged: each look fails, and is begun again."""
+    world = World(1)
+    with world.surroundings():
+        looks_for_long(world)
+        for item in world.nodes.containers.values():
+            item.pe.sick = True
+        world.run(3 * PATIENCE_SECONDS)
+        assert "the disk is full" in rollback_of(world).message
+        world.request("DELETE", SAVEPOINT, "job-c-cut-1", {"propagationPolicy": "Background"})
+        for item in world.nodes.containers.values():
+            item.pe.sick = False
+        world.run(60.0)
+        assert status_of(world)["state"] == "Running"
+        assert is_healthy(world, "job")
+
+
 async def nothing_is_skipped(*_: object) -> dict[str, list[int]]:
     """Let stages go on where they were at the cut, in topics that are written again."""
     return {}

@@ -13,6 +13,7 @@ from tests.simulation.faults import compact, crash_operator
 from tests.simulation.world import World
 
 from streamgraft_common import names
+from streamgraft_common.conditions import find
 from streamgraft_common.kinds import CONFIG_MAP, POD
 from streamgraft_common.resources import TEST_SUITE, SuiteStatus
 from streamgraft_operator.test_suite import step as suite_step
@@ -183,6 +184,31 @@ def test_results_come_though_the_operator_was_long_away_behind_the_end(seed: int
         world.operators.start()
         world.run(60.0)
         assert world.get(CONFIG_MAP, names.junit_config_map("suite"))
+
+
+def test_an_edit_behind_the_end_runs_nothing_and_is_told() -> None:
+    """Also when nobody looks at the suite any more for pods that come late."""
+    suite = SuiteWorld(0)
+    world = suite.world
+    world.weather.calm()
+    with world.surroundings():
+        manifest = TEST_SUITE.manifest("suite", NAMESPACE, suite.spec)
+        world.server.request("POST", TEST_SUITE.path(NAMESPACE), manifest, {}, "json")
+        world.operators.start()
+        while suite.status().phase not in ("Passed", "Failed"):
+            world.run(5.0)
+        world.run(400.0)
+        before, pods = suite.status(), len(world.objects(POD))
+        added = {"name": "added", "command": ["true"]}
+        spec = {"scenarios": [*suite.spec["scenarios"], added]}
+        world.request("PATCH", TEST_SUITE, "suite", {"spec": spec})
+        world.run(60.0)
+        after = suite.status()
+        assert len(world.objects(POD)) == pods
+        assert after.model_copy(update={"conditions": before.conditions}) == before
+        accepted = find(after.conditions, "Accepted")
+        assert accepted
+        assert (accepted.status, accepted.reason) == ("False", "Ended")
 
 
 def test_a_test_that_begins_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,8 @@ class ConsistentRegionSpec(Model):
     """A rollback with at least this number is wanted, to the last cut: raise it above
     `status.rollbackId`. However far above, that is one rollback, and it has this number."""
     drain_timeout_seconds: Annotated[float, Field(gt=0)] = 180.0
-    """Time in which all operators must have been drained and copied, or the cut is given up."""
+    """Time in which all operators must have been drained and copied, or the cut is given up. A
+    rollback is begun anew if they do not stand still by then."""
     retained_cuts: Annotated[int, Field(ge=1, le=100)] = 3
     """Cuts that are kept, the last one included."""
     repository: bool = True

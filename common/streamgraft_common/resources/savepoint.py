@@ -127,7 +127,8 @@ class SavepointSpec(Model):
     repository: bool = True
     """Whether it is kept in the repository of the job as well, if that has one."""
     timeout_seconds: Annotated[int, Field(ge=1)] = 300
-    """Time in which it must be complete, or it fails and the job goes on."""
+    """Time in which it must be complete, or it fails and the job goes on. Of a rollback: in which
+    all must stand still."""
 
 
 class SavepointStatus(Model):

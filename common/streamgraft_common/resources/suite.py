@@ -33,7 +33,8 @@ class Probe(Target):
     """A state to wait for."""
 
     field: str = "status.phase"
-    """Path of a field, as `status.width`; `[type=Ready]` chooses the entry of a list."""
+    """Path of a field, as `status.width`; `[type=Ready]` or `[0]` chooses the entry of a list, and
+    `['a.b/c']` is for names with dots."""
     equals: str | None = None
     """What the field must be, as text: 2, true, Healthy. Default: anything."""
     absent: bool = False
@@ -164,7 +165,8 @@ class SuiteStatus(Model):
     observed_generation: int = 0
     """metadata.generation of the spec that this status is about."""
     conditions: list[Condition] = []
-    """Accepted: whether the spec makes sense; Ready: whether its pods can be created."""
+    """Accepted: whether the spec makes sense, or came when the suite had ended; Ready: whether its
+    pods can be created."""
 
 
 TEST_SUITE = CustomKind(

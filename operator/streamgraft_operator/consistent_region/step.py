@@ -318,12 +318,14 @@ def _is_due(view: ConsistentRegionView) -> bool:
 
 def _seconds_to_next(view: ConsistentRegionView, status: ConsistentRegionStatus) -> float | None:
     """Return when the next cut is due, from now; None if nothing but a request makes it so."""
-    asked = any(status.taken_requests.get(pe) != name for pe, name in view.requests.items())
-    if asked or status.begun_at is None or view.spec.requested > status.sequence_id:
+    if status.begun_at is None or view.spec.requested > status.sequence_id:
         return 0.0
+    begun = _past(status.begun_at, view)
+    if any(status.taken_requests.get(pe) != name for pe, name in view.requests.items()):
+        # Functions ask again and again, also where cuts can't be.
+        return max(_rested(view, status, begun) - view.now, 0.0) if status.failed_cuts else 0.0
     if view.spec.period_seconds is None:
         return None
-    begun = _past(status.begun_at, view)
     return max(begun + view.spec.period_seconds, _rested(view, status, begun)) - view.now
 
 

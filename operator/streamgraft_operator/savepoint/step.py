@@ -18,7 +18,8 @@ them do. So it has for a cut with a batch that was cut off: no rollback goes bac
 
 A rollback stops all stages at once, and notes where the topics between them end. Then PEs look at
 what the cut has: if that is damaged, the rollback ends before it has changed anything. Then the
-copies take the place of the checkpoints, whatever time it takes: a part of it would be no state.
+copies take the place of the checkpoints: a part of it would be no state. Both take whatever time
+they need: who gave up the look would begin it anew, and what ran meanwhile would be undone.
 """
 
 from collections.abc import Mapping
@@ -155,7 +156,7 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
     if damaged := [item for item in view.stages if item.damaged]:
         return _damaged(view, damaged)
     waiting = _waiting_for(view)
-    if view.now - view.created >= view.spec.timeout_seconds:
+    if view.now - view.created >= view.spec.timeout_seconds and not _looks(view):
         why = f"not complete within {view.spec.timeout_seconds} s: {waiting}"
         return _failed(view, why)
     if view.problem:  # nothing is known of the stages
@@ -177,6 +178,12 @@ def _advance(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...]]:
             return _copied(view, "Committing"), ()
         copied = _with_message(copied, _not_whole(copied.unclean_shards))
     return _completed(copied, view)
+
+
+def _looks(view: SavepointView) -> bool:
+    """Return whether all stand still for a rollback, and PEs look at what the cut has."""
+    going_back = view.spec.rolls_back_to is not None
+    return going_back and view.status.phase == "Saving" and not view.problem
 
 
 def _lost(view: SavepointView) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from streamgraft_common import names
+from streamgraft_common.junit import junit
 from streamgraft_common.kinds import POD
 from streamgraft_common.kube import ApiError, Conflict, NotFound
 from streamgraft_common.kube.client import Object
@@ -30,7 +31,6 @@ from streamgraft_operator.kit.objects import is_owned_by, own_key
 from streamgraft_operator.kit.parsed import suite_spec, suite_status
 from streamgraft_operator.kit.taken import NameTaken
 from streamgraft_operator.manifests import PodForbidden, junit_config_map, suite_pod
-from streamgraft_operator.test_suite.junit import junit
 from streamgraft_operator.test_suite.pods import scenario_pod
 from streamgraft_operator.test_suite.step import OVER, SuiteView, step
 
@@ -64,7 +64,8 @@ class SuiteController(Controller):
         completed = from_rfc3339(before.completed_at) if before.completed_at else now
         late = now - completed > SWEPT_SECONDS
         results = key[0], names.junit_config_map(key[1])
-        if late and self._context.caches.config_maps.get(results):
+        edited = item["metadata"]["generation"] != before.observed_generation
+        if late and not edited and self._context.caches.config_maps.get(results):
             return None
         pods = await self._pods(item)
         seen = {scenario: scenario_pod(pod) for scenario, pod in pods.items()}

@@ -2,6 +2,9 @@
 
 Five lists say where each test is. A test that is put on the list of those that run gets a pod; the
 pod's uid is noted as soon as it is seen, so that a pod that is gone later is no reason for another.
+
+A suite that has ended stays as it ended, whatever is edited: pods of that run may still be there,
+and would be taken for those of the next one. What it says then is that it has to be deleted.
 """
 
 from collections import Counter
@@ -10,6 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
+from streamgraft_common.field_paths import NoPath, check
 from streamgraft_common.resources import Scenario, ScenarioRun, Step, SuiteSpec, SuiteStatus
 from streamgraft_common.text import listed
 from streamgraft_common.timestamps import to_rfc3339
@@ -77,7 +81,7 @@ class SuiteDecision:
 def step(view: SuiteView) -> SuiteDecision:
     """Return what to do next."""
     if view.status.phase in OVER:
-        return SuiteDecision(view.status, delete=_surplus(view, view.status))
+        return SuiteDecision(_as_it_ended(view), delete=_surplus(view, view.status))
     if problem := problem_of(view.spec):
         return SuiteDecision(_refused(view, problem))
     status = _filled(view, _settled(view))
@@ -95,6 +99,17 @@ def step(view: SuiteView) -> SuiteDecision:
     }
     status = status.model_copy(update=update)
     return SuiteDecision(status, create=waiting, delete=_surplus(view, status))
+
+
+def _as_it_ended(view: SuiteView) -> SuiteStatus:
+    """Return the status of a suite that has ended, which says so if it was edited since."""
+    status = view.status
+    if view.generation == status.observed_generation:
+        return status
+    why = "the suite has ended, so an edit runs nothing: delete it to run it again"
+    edited = State(ACCEPTED, "False", "Ended", why)
+    conditions = merged(status.conditions, [edited], view.now, view.generation)
+    return status.model_copy(update={"conditions": conditions})
 
 
 def selected(spec: SuiteSpec) -> list[str]:
@@ -144,6 +159,11 @@ def _problem_of_step(item: Step) -> str:
             return "applies an object without apiVersion, kind or metadata.name"
     if item.run is not None and not item.run:
         return "runs an empty command"
+    if item.wait is not None:
+        try:
+            check(item.wait.field)
+        except NoPath as error:
+            return f"waits for a field that can't be: {error}"
     return ""
 
 
@@ -257,15 +277,25 @@ def _kept(spec: SuiteSpec, status: SuiteStatus, name: str, pod: ScenarioPod) -> 
 
 
 def _refused(view: SuiteView, problem: str) -> SuiteStatus:
-    """End a suite that makes no sense; tests that run are aborted, if it was edited."""
+    """End a suite that makes no sense: all tests that have not ended are aborted, those that run as
+    well, if it was edited. Its results say so of each."""
     state = State(ACCEPTED, "False", "Invalid", problem)
     status = view.status
+    wanted = selected(view.spec) or [scenario.name for scenario in view.spec.scenarios]
+    ended = {*status.passed, *status.failed, *status.aborted}
+    left = [name for name in dict.fromkeys([*status.running, *wanted]) if name not in ended]
+    runs = {run.name: run for run in status.runs}
+    runs |= {
+        name: runs.get(name, ScenarioRun(name=name)).model_copy(update={"message": problem})
+        for name in left
+    }
     return status.model_copy(
         update={
             "phase": "Failed",
             "pending": [],
             "running": [],
-            "aborted": [*status.aborted, *status.running, *status.pending],
+            "aborted": [*status.aborted, *left],
+            "runs": list(runs.values()),
             "completed_at": to_rfc3339(view.now),
             "observed_generation": view.generation,
             "conditions": merged(status.conditions, [state], view.now, view.generation),

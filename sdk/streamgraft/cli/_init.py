@@ -17,9 +17,9 @@ _SUFFIX = ".txt"
 def run(folder: Path, name: str | None) -> None:
     """Write the project into a folder. Raises CommandError rather than overwrite a file."""
     name = name or folder.absolute().name
-    if len(name) > names.MAX_JOB_NAME or not re.fullmatch(r"[a-z]([a-z0-9-]*[a-z0-9])?", name):
+    if len(name) > names.MAX_NAME or not re.fullmatch(r"[a-z]([a-z0-9-]*[a-z0-9])?", name):
         raise CommandError(
-            f"{name!r} can't be an application's name: use at most {names.MAX_JOB_NAME} lower-case"
+            f"{name!r} can't be an application's name: use at most {names.MAX_NAME} lower-case"
             " letters, digits and hyphens, beginning with a letter (--name)"
         )
     template = _texts(files("streamgraft.cli") / "template")

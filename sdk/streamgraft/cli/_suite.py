@@ -21,7 +21,12 @@ Bundles = Annotated[
         help="Application to upload, as the suite's ConfigMap NAME-bundle.",
     ),
 ]
-JUnit = Annotated[Path | None, typer.Option("--junit", help="File for the results as JUnit XML.")]
+JUnit = Annotated[
+    Path | None,
+    typer.Option(
+        "--junit", dir_okay=False, writable=True, help="File for the results as JUnit XML."
+    ),
+]
 
 
 def suite(
@@ -37,18 +42,17 @@ def suite(
     from streamgraft.cli import _output as output
 
     output.use(output_format)
+    if junit and not junit.parent.is_dir():
+        raise output.CommandError(f"{junit.parent}: there is no such folder")
     target = options.target(context, namespace)
-    passed, results = asyncio.run(_run(target, file, bundle or [], timeout))
-    if junit:
-        junit.write_text(results)
-    if not passed:
+    if not asyncio.run(_run(target, file, bundle or [], timeout, junit)):
         raise typer.Exit(1)
 
 
 async def _run(
-    target: options.Target, file: Path, bundles: list[Path], seconds: float
-) -> tuple[bool, str]:
-    """Return whether all tests passed, and their results as JUnit XML."""
+    target: options.Target, file: Path, bundles: list[Path], seconds: float, results: Path | None
+) -> bool:
+    """Return whether all tests passed; `results`: for what is known in the end, as JUnit XML."""
     from streamgraft.cli import _output as output
     from streamgraft.cli import _submit
     from streamgraft.cli._cluster import MANAGER, connected, until
@@ -77,9 +81,19 @@ async def _run(
             _tell(status, told)
             return status.phase in ("Passed", "Failed")
 
-        await until(f"TestSuite {name} has not ended", ended, seconds)
+        try:
+            await until(f"TestSuite {name} has not ended", ended, seconds)
+        finally:  # also if time is over, or somebody has enough
+            _write(results, name, status)
         output.result(await cluster.client.get(path))
-        return status.phase == "Passed", await _junit(cluster, name)
+        return status.phase == "Passed"
+
+
+def _write(results: Path | None, name: str, status: "SuiteStatus") -> None:
+    from streamgraft_common.junit import junit
+
+    if results:
+        results.write_text(junit(name, status))
 
 
 def _manifest(file: Path) -> dict[str, Any]:
@@ -155,21 +169,3 @@ def _once(told: set[str], key: str, line: str) -> None:
     if key not in told:
         told.add(key)
         output.say(line)
-
-
-async def _junit(cluster: "Cluster", name: str) -> str:
-    """Return the results, which come right behind the suite's end."""
-    from streamgraft.cli._cluster import until
-    from streamgraft_common import names
-
-    path = cluster.core("configmaps", names.junit_config_map(name))
-    text = ""
-
-    async def there() -> bool:
-        nonlocal text
-        item = await cluster.client.find(path)
-        text = item["data"]["junit.xml"] if item else ""
-        return item is not None
-
-    await until(f"TestSuite {name} has no results in its ConfigMap", there, 60.0)
-    return text

@@ -16,7 +16,7 @@ def run(folder: Path, live: bool, keyword: str | None) -> None:
         raise CommandError("tests need more: pip install pytest 'streamgraft[spark]'")
     if not folder.is_dir():
         raise CommandError(f"{folder}: there is no such folder; `streamgraft init` makes one")
-    chosen = [] if live else ["-m", "not live"]
+    chosen = ["-m", "live or not live"] if live else []
     named = ["-k", keyword] if keyword else []
     command = [sys.executable, "-m", "pytest", *chosen, *named]
     raise typer.Exit(subprocess.run(command, cwd=folder, check=False).returncode)

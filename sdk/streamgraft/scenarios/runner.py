@@ -9,7 +9,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from streamgraft.scenarios.fields import text_at
+from streamgraft_common.field_paths import NoPath, text_at
 from streamgraft_common.kinds import POD
 from streamgraft_common.kube import ApiError, Conflict, KubeClient, NotFound, Unreachable
 from streamgraft_common.resources import Probe, Scenario, Step, Target
@@ -77,7 +77,7 @@ class Runner:
         except asyncio.CancelledError:
             self._say(f"{title} was cut off{self._found()}")
             raise
-        except (StepFailed, ApiError, Unreachable) as error:
+        except (StepFailed, NoPath, ApiError, Unreachable) as error:
             return f"{title}: {error}"
         self._say(f"{title}: done in {time.monotonic() - began:.1f} s")
         return ""

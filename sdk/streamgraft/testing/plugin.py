@@ -26,6 +26,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("streamgraft_application", "file of the application under test", default="app.py")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the mark of tests that need an environment."""
+    config.addinivalue_line("markers", "live: runs the whole application on an environment")
+
+
 @pytest.fixture(scope="session")
 def application_file(pytestconfig: pytest.Config) -> Path:
     """The file of the application under test."""
@@ -79,8 +84,13 @@ def graph(application: "Application", spark: "SparkSession") -> "Iterator[GraphT
 
 
 @pytest.fixture(scope="session")
-def environment() -> "Iterator[Cluster]":
-    """An embedded environment for this session, beside all others; it ends with the session."""
+def environment(pytestconfig: pytest.Config) -> "Iterator[Cluster]":
+    """An embedded environment for this session, beside all others; it ends with the session.
+
+    Who did not ask for live tests has them skipped: an environment takes its time, and its memory.
+    """
+    if "live" not in pytestconfig.option.markexpr:
+        pytest.skip("it needs an environment: `streamgraft test --live`, or pytest with -m live")
     from streamgraft.testing._environment import session_environment
 
     with session_environment() as cluster:

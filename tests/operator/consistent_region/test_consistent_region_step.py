@@ -459,6 +459,24 @@ def test_behind_cuts_that_fail_it_works_longer_and_longer() -> None:
     assert again.create == 3
 
 
+def test_behind_cuts_that_fail_functions_that_ask_wait_as_well() -> None:
+    """A sink that asks for a cut every few batches, while the repository is away."""
+    cuts = {1: cut(1, "Completed"), 2: cut(2, "Failed", "no repository")}
+    begun = {"begun_at": to_rfc3339(NOW - 60), "taken_requests": {"job-1": "uid.1"}}
+    there = {"cuts": cuts, "last_number": 2, "requests": {"job-1": "uid.2"}}
+    for spec in (ON_DEMAND, PERIODIC):
+        status = draining(2, 1).model_copy(update=begun)
+        failed = step(view(spec=spec, status=status, **there))
+        assert (failed.status.failed_cuts, failed.again_seconds) == (1, 120)
+        seen = view(spec=spec, status=failed.status, **{**there, "cuts": {1: cuts[1]}})
+        waits = step(replace(seen, now=NOW + 119))
+        assert (waits.create, waits.again_seconds) == (None, 1)
+        again = step(replace(seen, now=NOW + 120))
+        assert (again.create, again.status.taken_requests) == (3, {"job-1": "uid.2"})
+        asked = step(replace(seen, spec=spec.model_copy(update={"requested": 3})))
+        assert asked.create == 3
+
+
 def test_a_cut_of_other_stages_is_none_to_go_back_to() -> None:
     """As of a region that was dropped meanwhile, and came back with topics of its own."""
     status = ConsistentRegionStatus(

@@ -330,6 +330,23 @@ def test_a_rollback_to_what_is_damaged_ends_before_it_has_changed_anything() -> 
     assert failed.message == "cut is damaged: work (a blob is missing)"
 
 
+def test_a_rollback_looks_at_copies_for_as_long_as_it_takes_to_read_them() -> None:
+    """Who looks anew reads them anew; and what runs meanwhile is undone."""
+    late = {"spec": BACK, "now": NOW + 9999, "ends": {"t": [3]}}
+    looking = parked(*EVERY, phase="Saving")
+    reads = step(view(saved(READ, 0), saved(WORK, 0), stopped(WRITE), status=looking, **late))
+    assert (reads.status.phase, reads.status.parked) == ("Saving", list(EVERY))
+    gone = step(view(*STILL, status=looking, abandoned="savepoint cut was deleted", **late))
+    assert (gone.status.phase, gone.status.message) == ("Failed", "savepoint cut was deleted")
+    unknown = step(view(*STILL, status=looking, problem="the bundle is gone", **late))
+    assert unknown.status.phase == "Failed"
+    stopping = step(view(READ, *STILL[1:], status=parked(*EVERY), **late)).status
+    assert (stopping.phase, stopping.message) == (
+        "Failed",
+        "not complete within 300 s: stopping read",
+    )
+
+
 def test_a_rollback_that_has_begun_takes_whatever_time_it_needs() -> None:
     there = [replace(saved(item, 0), committed=True) for item in (READ, WORK, WRITE)]
     late = rolling_back(*there, now=NOW + 9999).status

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from streamgraft_common.conditions import find
+from streamgraft_common.junit import junit
 from streamgraft_common.resources import SuiteSpec, SuiteStatus
-from streamgraft_operator.test_suite.junit import junit
 from streamgraft_operator.test_suite.step import (
     LOST_SECONDS,
     ScenarioPod,
@@ -215,6 +215,11 @@ def test_a_pod_of_a_node_that_is_gone_is_not_waited_for() -> None:
     assert taken(spec, begun, lost, now=NOW + 31 + LOST_SECONDS).create == ["b"]
 
 
+def waits(field: str) -> dict[str, Any]:
+    """Return a step that waits for a field."""
+    return {"wait": {"kind": "Job", "name": "j", "field": field}}
+
+
 def scenario(**fields: Any) -> SuiteSpec:
     """Return a suite of one scenario."""
     return SuiteSpec.model_validate({"scenarios": [{"name": "a", **fields}]})
@@ -232,6 +237,8 @@ def scenario(**fields: Any) -> SuiteSpec:
         (scenario(steps=[{"sleepSeconds": 1, "run": ["x"]}]), "it has run, sleep_seconds"),
         (scenario(steps=[{"apply": {"kind": "Job"}}]), "without apiVersion, kind or metadata.name"),
         (scenario(steps=[{"run": []}]), "an empty command"),
+        (scenario(steps=[waits("spec..width")]), "step 1 waits for a field that can't be"),
+        (scenario(steps=[], cleanUp=[waits("a[-1]")]), "'a[-1]' is no path of a field"),
         (scenario(steps=[{"run": ["x" * 100_000]}]), "larger than 100,000 bytes"),
         (scenario(steps=[{"run": ["\u3042" * 40_000]}]), "larger than 100,000 bytes"),
     ],
@@ -243,6 +250,50 @@ def test_what_makes_no_sense_is_refused(spec: SuiteSpec, problem: str) -> None:
     assert accepted is not None
     assert (status.phase, accepted.status) == ("Failed", "False")
     assert problem in accepted.message
+    assert status.aborted == ["a"]
+    root = ElementTree.fromstring(junit("nightly", status).encode())
+    assert (root.attrib["tests"], root.attrib["errors"]) == ("1", "1")
+    error = root.find("testcase/error")
+    assert error is not None
+    assert problem in (error.text or "")
+
+
+@pytest.mark.parametrize("field", ["spec.containers[0].image", "metadata.annotations['a.b/c']"])
+def test_fields_in_lists_and_with_dots_make_sense(field: str) -> None:
+    assert problem_of(scenario(steps=[waits(field)])) == ""
+
+
+def test_an_edit_that_makes_no_sense_ends_all_tests_but_those_that_had_ended() -> None:
+    spec = suite("a", "b", "c", "d", exclude=["d"])
+    begun = taken(spec, taken(spec).status, pod("a", "Succeeded")).status
+    assert lists(begun) == {"pending": ["c"], "running": ["b"], "passed": ["a"]}
+    bad = suite("a", "b", "c", "d", "d", exclude=["d"])
+    decision = taken(bad, begun, pod("b"))
+    assert lists(decision.status) == {"passed": ["a"], "aborted": ["b", "c"]}
+    messages = {run.name: run.message for run in decision.status.runs}
+    assert "several scenarios have the name d" in messages["b"]
+    assert messages["c"] == messages["b"]
+    assert (messages["a"], decision.status.phase) == ("", "Failed")
+    assert taken(bad, decision.status, pod("b")).delete == ["s--b"]
+
+
+def test_a_suite_that_has_ended_says_that_an_edit_runs_nothing() -> None:
+    spec = suite("a", artifacts="Keep")
+    seen = pod("a", "Succeeded")
+    over = taken(spec, taken(spec).status, seen).status
+    assert taken(spec, over, seen).status == over
+    edited = SuiteView(suite("a", "b", artifacts="Keep"), over, 2, {"a": seen}, NOW)
+    decision = step(edited)
+    assert (decision.create, decision.delete) == ([], [])
+    assert (decision.status.phase, lists(decision.status)) == ("Passed", {"passed": ["a"]})
+    assert decision.status.observed_generation == 1
+    accepted = find(decision.status.conditions, "Accepted")
+    assert accepted is not None
+    assert (accepted.status, accepted.reason) == ("False", "Ended")
+    assert accepted.observed_generation == 2
+    assert "delete it to run it again" in accepted.message
+    again = step(replace(edited, status=decision.status, now=NOW + 100))
+    assert again.status == decision.status
 
 
 def test_results_as_junit() -> None:
@@ -269,3 +320,16 @@ def test_results_as_junit() -> None:
     assert list(cases["a"]) == []
     assert (failure.text, cases["b"].attrib["time"]) == ("it rang\ufffd <& in vain", "5.000")
     assert error.attrib["message"] == "its pod was deleted"
+
+
+def test_what_has_not_ended_is_an_error() -> None:
+    """Somebody who waits no longer wants what is known."""
+    spec = suite("a", "b", "c")
+    status = taken(spec, taken(spec).status, pod("a", "Succeeded", ended=NOW)).status
+    root = ElementTree.fromstring(junit("nightly", status).encode())
+    assert (root.attrib["tests"], root.attrib["errors"]) == ("3", "2")
+    errors = {case.attrib["name"]: case.find("error") for case in root}
+    assert errors["a"] is None
+    assert all(errors[name] is not None for name in ("b", "c"))
+    nothing = ElementTree.fromstring(junit("nightly", SuiteStatus()).encode())
+    assert (nothing.attrib["tests"], nothing.attrib["errors"]) == ("1", "1")
