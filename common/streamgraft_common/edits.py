@@ -30,7 +30,8 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The fate of an operator's state, or of a stage's positions in a stream."""
+    """The fate of an operator's state, or of a stage's positions in a stream. What a sink has put
+    aside is its state: it has a fate if it is dropped."""
 
     operator: str
     """The operator with the state; of positions the one that its stage is named by."""
@@ -38,7 +39,7 @@ class Outcome:
     """Stream that the positions are in; None: it is about state."""
     fate: Fate
     why: str = ""
-    """Why it is impossible, and what to do."""
+    """Why it is impossible or dropped, and what to do."""
 
     def __str__(self) -> str:
         what = "state" if self.stream is None else f"positions in {self.stream}"
@@ -62,10 +63,11 @@ def outcomes(
     states = {name for stage in new for name in stage.stateful}
     before = _Before(old, made)
     result = [item for stage in new for item in _of_new(stage, before, states)]
-    stays = {stage.name for stage in new}
+    commits = {stage.name: stage.commits for stage in new}
     for stage in old:
-        if stage.name not in stays:
+        if stage.name not in commits:
             result += _of_gone(stage, after)
+        result += _put_aside(stage, commits)
     return result
 
 
@@ -86,12 +88,13 @@ def allow(found: Collection[Outcome], drop: Collection[str], changed: Collection
     `drop`, or if the columns of a stream change that is not in `changed`."""
     if impossible := [item for item in found if item.fate is Fate.IMPOSSIBLE]:
         raise EditRefused(impossible[0].why)
-    states = [item.operator for item in found if item.fate is Fate.DROPPED and item.stream is None]
-    if left := [name for name in states if name not in drop]:
-        options = " ".join(f"--drop-state {name}" for name in left)
+    states = [item for item in found if item.fate is Fate.DROPPED and item.stream is None]
+    if left := [item for item in states if item.operator not in drop]:
+        options = " ".join(f"--drop-state {item.operator}" for item in left)
+        whys = "".join(f"; {item.operator}: {item.why}" for item in left if item.why)
         raise EditRefused(
-            f"this edit drops the state of {listed(left)}: keep the names, or allow it with"
-            f" {options} (spec.dropState)"
+            f"this edit drops the state of {listed(item.operator for item in left)}: keep the"
+            f" names, or allow it with {options} (spec.dropState){whys}"
         )
     for item in found:
         if item.fate is Fate.CHANGED and item.stream not in changed:
@@ -195,6 +198,24 @@ def _of_gone(stage: SavedStage, after: Mapping[str, SavedStage]) -> Iterator[Out
     else:
         why = _moved(moved, stage.name, after[moved].name)
         yield from _all(stage, Fate.IMPOSSIBLE, why)
+
+
+def _put_aside(stage: SavedStage, commits: Mapping[str, Collection[str]]) -> Iterator[Outcome]:
+    """What a sink has put aside is asked for by the names of its stage and its own; positions are
+    past it. `commits`: sinks of the new stages that commit."""
+    restores = {name for sinks in commits.values() for name in sinks}
+    for name in stage.commits:
+        if name not in commits.get(stage.name, ()):
+            keep = "keep both names (uid=), and its on_commit"
+            if name in restores:
+                keep = f"{SAVE} and restore it with this application"
+            yield Outcome(
+                name,
+                None,
+                Fate.DROPPED,
+                "batches that it has put aside since the last cut would never be final, as they are"
+                f" those of sink {name} in stage {stage.name}: {keep}",
+            )
 
 
 def _all(stage: SavedStage, fate: Fate, why: str = "") -> list[Outcome]:

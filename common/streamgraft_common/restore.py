@@ -92,6 +92,7 @@ def stage_of(metadata: PeMetadata, adl: Adl) -> SavedStage:
             for port in metadata.outputs
             if operators[port.operator].kind == "export"
         ],
+        commits=[name for name in metadata.operators if operators[name].commits],
         tables={
             name: state
             for name in metadata.operators
@@ -259,14 +260,18 @@ def check(
 ) -> None:
     """Raise NotRestorable if a job of these stages can't start from a savepoint.
 
-    `drop`: whether state that no stage takes may be left behind.
+    `drop`: whether state that no stage takes, and what sinks have put aside that nobody would make
+    final, may be left behind.
     """
     check_complete(name, status)
-    if (left := dropped(status.stages, stages)) and not drop:
-        what = listed(operator for item in left for operator in sorted(_carried(item)))
+    left = [one for item in dropped(status.stages, stages) for one in sorted(_carried(item))]
+    sinks = {sink for stage in stages for sink in stage.commits}
+    left += [sink for item in status.stages for sink in item.commits if sink not in sinks]
+    if left and not drop:
         raise NotRestorable(
-            f"no operator takes the state of {what} in savepoint {name}: keep the operators' names,"
-            " or leave it behind with --allow-dropped-state"
+            f"no operator takes the state of {listed(left)} in savepoint {name}: keep the"
+            " operators' names, and what sinks do at cuts, or leave it behind with"
+            " --allow-dropped-state"
         )
     by_carried = _by_carried(status.stages)
     for stage in stages:

@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 22.0
 """For batches to end at SIGTERM: the grace period is 30 s, and the JVM wants to end, too."""
+_REQUEST_SECONDS = 10.0
+"""For a batch that asks for a cut to wait until that is noted: it is not committed before, so
+whoever runs it anew asks again. Without the API server it must go on, or records would wait."""
 _THREADS = 64
 """Calls to Spark block one thread each; shards must not wait for each other's."""
 
@@ -110,7 +113,7 @@ async def _drive(
     loop = asyncio.get_running_loop()
     driver.listen(
         lambda *change: _call(loop, element.change_stream, *change),
-        lambda region: _call(loop, element.request_cut, region),
+        partial(request_cut, loop, element),
     )
     bundles = Bundles(client, settings.namespace, settings.bundle)
     work = SparkWork(driver, metrics, settings.checkpoint_root, bundles, copies)
@@ -143,6 +146,23 @@ async def _follow(
     lost = losses.report(stage.progress.left_out.losses, client, element.store)
     linked = connections.report(stage.progress.connections, client, element.store)
     await asyncio.gather(stage.progress.run(), prepare, element.report_loads(), lost, linked)
+
+
+def request_cut(
+    loop: asyncio.AbstractEventLoop,
+    element: ProcessingElement,
+    region: str,
+    seconds: float = _REQUEST_SECONDS,
+) -> None:
+    """Ask for a cut from the thread of a batch, and wait until the API server has the request, for
+    so long at most."""
+    if loop.is_closed():
+        return
+    noted = asyncio.run_coroutine_threadsafe(element.request_cut(region), loop)
+    try:
+        noted.result(seconds)
+    except TimeoutError:
+        log.warning("a request for a cut of %s is not noted yet: it would go with our pod", region)
 
 
 def _give_up(element: ProcessingElement, error: Exception, end: Any) -> None:

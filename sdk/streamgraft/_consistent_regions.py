@@ -77,8 +77,9 @@ class ConsistentRegions(Declaring):
         """Ask for a cut of a consistent region, whatever its clock says. For functions of this
         application: call it in a sink's function; the batch that it is called with is in the cut.
 
-        Calls while a cut is under way lead to one more. Outside of a PE it does nothing. Raises
-        ValueError, and RuntimeError in a Python worker of Spark.
+        Calls while a cut is under way lead to one more. It returns once the request is noted, or
+        after ten seconds without an API server. Outside of a PE it does nothing. Raises ValueError,
+        and RuntimeError in a Python worker of Spark.
         """
         found = sorted(item.name for item in self.graph.consistent_regions)
         if region not in found:

@@ -191,6 +191,51 @@ def test_state_is_dropped_by_name_only() -> None:
     assert dropped(JOB, [READ, WRITE]) == {"count", "region r"}
 
 
+def committing(*operators: str) -> SavedStage:
+    """Return the first stage with these operators; of them `files` and `archive` commit."""
+    sinks = [name for name in operators if name in ("files", "archive")]
+    return stage(*operators, reads=("outside",)).model_copy(update={"commits": sinks})
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        [committing("read", "archive")],
+        [committing("read")],
+        [stage("read", "files", reads=("outside",))],
+        [committing("other", "files")],
+        [
+            committing("read"),
+            stage("files", reads=("lines",)).model_copy(update={"commits": ["files"]}),
+        ],
+    ],
+    ids=["renamed", "gone", "commits no more", "its stage is another", "in a stage of its own"],
+)
+def test_what_a_sink_has_put_aside_is_dropped_by_name_only(new: list[SavedStage]) -> None:
+    """The stage goes on with its positions, which are past it."""
+    old = [committing("read", "files")]
+    lines = [str(item) for item in outcomes(old, new)]
+    assert any(
+        line.startswith("files: state dropped: batches that it has put aside since the last cut")
+        for line in lines
+    )
+    with pytest.raises(EditRefused) as refused:
+        check(old, new, drop=())
+    if new[0].name == "read":
+        assert "--drop-state files (spec.dropState); files: batches" in str(refused.value)
+        way = "take a savepoint of what runs" if len(new) > 1 else "keep both names (uid=)"
+        assert f"sink files in stage read: {way}" in str(refused.value)
+        check(old, new, drop=["files"])
+        assert not goes_on(old, new)
+
+
+def test_a_sink_that_keeps_its_place_loses_nothing() -> None:
+    old = [committing("read", "files")]
+    check(old, [committing("read", "clean", "files")], drop=())
+    check([stage("read", "files", reads=("outside",))], old, drop=())
+    assert {item.fate for item in outcomes(old, old)} == {Fate.KEPT}
+
+
 def test_a_cut_is_gone_back_to_by_the_stages_that_it_is_of() -> None:
     again = COUNT.model_copy(update={"life": ".2"})
     moved = COUNT.model_copy(update={"inputs": [SavedInput(stream="raw", topic="raw.2")]})

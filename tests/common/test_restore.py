@@ -123,6 +123,17 @@ def test_state_without_a_new_owner_is_named() -> None:
     check("s", status, [SOURCE, SINK], drop=True)
 
 
+def test_what_a_sink_has_put_aside_needs_the_sink_whatever_its_stage() -> None:
+    """It is handed on by the sink's name."""
+    saved = [SOURCE, COUNTS, changed(SINK, commits=["write"])]
+    status = SavepointStatus(phase="Completed", format=FORMAT, stages=saved)
+    check("s", status, [SOURCE, changed(COUNTS, operators=["counted", "write"], commits=["write"])])
+    for sink in (SINK, changed(SINK, operators=["keep"], commits=["keep"])):
+        with pytest.raises(NotRestorable, match=r"state of write in savepoint s: .*at cuts"):
+            check("s", status, [SOURCE, COUNTS, sink])
+        check("s", status, [SOURCE, COUNTS, sink], drop=True)
+
+
 @pytest.mark.parametrize(
     ("status", "message"),
     [

@@ -161,7 +161,9 @@ def restored(world: World, savepoint: Object, job: str) -> Submission:
     groups = in_region[0]["shards"]
     if world.chance.random() < 0.6:
         groups = world.chance.choice([2, 3, 4])
-    origin = {"savepoint": {"name": savepoint["metadata"]["name"]}}
+    # Its sink may have nothing to do at cuts any more.
+    drops = {"allowDroppedState": not fresh.consistent}
+    origin = {"savepoint": {"name": savepoint["metadata"]["name"], **drops}}
     return replace(
         fresh,
         stages=len(in_region),

@@ -422,5 +422,8 @@ def test_cuts_go_with_their_consistent_region() -> None:
         world.run(SECONDS)
         assert world.objects(SAVEPOINT)
         edit(world, replace(ONE, version=2))
+        assert "--drop-state write" in refusal(world)  # nobody would make final what it has
+        assert world.objects(SAVEPOINT)
+        edit(world, replace(ONE, version=2, extra={"dropState": ["write"]}))
         assert accepted(world)["status"] == "True"
         assert world.objects(SAVEPOINT) == []

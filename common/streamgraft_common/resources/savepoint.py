@@ -93,6 +93,8 @@ class SavedStage(Model):
     """What it reads."""
     exports: list[SavedExport] = []
     """What it publishes for other jobs."""
+    commits: list[str] = []
+    """Sinks that put batches aside until a cut makes them final. Empty if they were not noted."""
     life: str = ""
     """What its checkpoints have behind its name: another number each time that it comes back after
     an edit has dropped it."""

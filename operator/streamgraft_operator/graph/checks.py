@@ -52,6 +52,7 @@ def check(adl: Adl) -> None:
     for operator in adl.operators:
         _check_operator(operator, regions)
     _check_streams(adl)
+    _check_consistent_regions(adl)
     for stream in adl.streams:
         _check_schema(stream)
 
@@ -118,6 +119,17 @@ def _check_streams(adl: Adl) -> None:
     for operator in adl.operators:
         if missing := [stream for stream in operator.inputs if stream not in producers]:
             raise GraphError(f"{_place(operator)} reads stream {missing[0]}, which nothing makes")
+
+
+def _check_consistent_regions(adl: Adl) -> None:
+    owners: dict[str, str] = {}
+    for region in adl.consistent_regions:
+        for name in region.operators:
+            if (other := owners.setdefault(name, region.name)) != region.name:
+                raise GraphError(
+                    f"operator {name} is in consistent regions {other} and {region.name}: end one"
+                    " of them before it, or make one region of both"
+                )
 
 
 def _check_schema(stream: Stream) -> None:

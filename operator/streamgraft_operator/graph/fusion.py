@@ -6,6 +6,7 @@ channel inside. Groups grow along streams, in topological order, as long as
 - all operators of a group are in the same region, or all in none, and in the same fusion group of
   the application description (what Spark can run in one plan);
 - their placements don't exclude each other;
+- they are of one consistent region at most;
 - the groups stay acyclic (a path that leaves a group and comes back would make the PE wait for
   itself);
 - no stateful operator of a group is planned twice: Spark plans each path from it to an output, and

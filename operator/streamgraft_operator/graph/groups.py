@@ -38,6 +38,8 @@ class Group:
     """Hosts and host pools that are asked for."""
     apart: Bits
     """Exlocation tokens."""
+    cuts: Bits
+    """Consistent regions."""
 
 
 class Groups:
@@ -103,6 +105,7 @@ class Groups:
             place=one.place,
             hosts=one.hosts | other.hosts,
             apart=one.apart | other.apart,
+            cuts=one.cuts | other.cuts,
         )
         # What is above or below both knows all that is new.
         above, below = (one.above ^ other.above) & ~members, (one.below ^ other.below) & ~members
@@ -128,6 +131,8 @@ class Groups:
         if one is other or one.place != other.place or one.apart & other.apart:
             return True
         if (one.hosts | other.hosts).bit_count() > 1:
+            return True
+        if (one.cuts | other.cuts).bit_count() > 1:  # a PE is cut, commits and goes back as a whole
             return True
         members = one.members | other.members
         if sinks := (members & self._sinks).bit_count():
@@ -185,10 +190,12 @@ class Groups:
         """Return a group for each operator."""
         hosts: dict[object, int] = {}
         tokens: dict[str, int] = {}
+        regions: dict[str, int] = {}
         found: dict[int, Group] = {}
         for number, operator in enumerate(self._operators):
             place = operator.placement
             host = (place.host, place.host_pool)
+            cut_by = self._model.cut_by.get(operator.name)
             found[number] = Group(
                 operators=[number],
                 members=1 << number,
@@ -198,6 +205,7 @@ class Groups:
                 place=(operator.region, operator.fusion_group),
                 hosts=1 << hosts.setdefault(host, len(hosts)) if any(host) else 0,
                 apart=sum(1 << tokens.setdefault(t, len(tokens)) for t in {*place.exlocate}),
+                cuts=1 << regions.setdefault(cut_by, len(regions)) if cut_by else 0,
             )
             for name in self._model.upstream(operator.name):
                 producer = found[self._number[name]]

@@ -21,6 +21,8 @@ class LogicalModel:
     consumers: Mapping[str, tuple[str, ...]]
     """Stream → the operators that read it, once each, in topological order."""
     regions: tuple[Region, ...]
+    cut_by: Mapping[str, str]
+    """Operator → the consistent region that it is in."""
 
     def upstream(self, operator: str) -> tuple[str, ...]:
         """Return the producers of an operator's inputs, in the order of the inputs."""
@@ -33,11 +35,15 @@ def logical_model(adl: Adl) -> LogicalModel:
     check(adl)
     producers = {stream: op.name for op in adl.operators for stream in op.outputs}
     streams = {stream.name: stream for stream in adl.streams}
-    return connect(_sorted(adl.operators, producers), streams, tuple(adl.regions))
+    cut_by = {name: region.name for region in adl.consistent_regions for name in region.operators}
+    return connect(_sorted(adl.operators, producers), streams, tuple(adl.regions), cut_by)
 
 
 def connect(
-    operators: Iterable[Operator], streams: Mapping[str, Stream], regions: tuple[Region, ...]
+    operators: Iterable[Operator],
+    streams: Mapping[str, Stream],
+    regions: tuple[Region, ...],
+    cut_by: Mapping[str, str],
 ) -> LogicalModel:
     """Return the model of operators that are in topological order."""
     by_name = {operator.name: operator for operator in operators}
@@ -51,6 +57,7 @@ def connect(
         producers={stream: op.name for op in by_name.values() for stream in op.outputs},
         consumers={stream: tuple(readers) for stream, readers in consumers.items()},
         regions=regions,
+        cut_by=cut_by,
     )
 
 

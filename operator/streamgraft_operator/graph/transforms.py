@@ -39,7 +39,7 @@ def without_dead_operators(model: LogicalModel) -> LogicalModel:
         if not any(model.operators[name].region == region.name for name in alive):
             raise GraphError(f"region {region.name} has no operator that leads to a sink")
     kept = [operator for operator in model.operators.values() if operator.name in alive]
-    return connect(kept, model.streams, model.regions)
+    return connect(kept, model.streams, model.regions, model.cut_by)
 
 
 def expand(stages: tuple[Stage, ...], width: int | None) -> tuple[Replica, ...]:

@@ -137,10 +137,10 @@ class ProcessingElement:
         if self._stream_changes.add(known, operator, field, value):
             self._reporter.changed()
 
-    def request_cut(self, region: str) -> None:
-        """Ask for a cut of a consistent region of our job."""
+    async def request_cut(self, region: str) -> None:
+        """Ask for a cut of a consistent region of our job; return once the API server has it."""
         self._cut_requests.add(region)
-        self._reporter.changed()
+        await self._reporter.told()
 
     def report(self, message: str) -> None:
         """Say in our status what is wrong with the PE as a whole."""

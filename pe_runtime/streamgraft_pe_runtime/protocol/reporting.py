@@ -29,10 +29,19 @@ class Reporter:
         """What may be in `status.runtime`."""
         self._disowned = False
         self._dirty = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+        """For the write of what was to be said when they came."""
 
     def changed(self) -> None:
         """Write the status soon."""
         self._dirty.set()
+
+    async def told(self) -> None:
+        """Write the status soon, and return once the API server has it as it is now."""
+        told = asyncio.get_running_loop().create_future()
+        self._waiting.append(told)
+        self._dirty.set()
+        await told
 
     def disown(self) -> None:
         """Report nothing more: our pod is gone, and another one reports of our PE."""
@@ -55,8 +64,13 @@ class Reporter:
         while True:
             await self._dirty.wait()
             self._dirty.clear()
+            waiting = len(self._waiting)
             if await self.write():
                 delay = _RETRY_SECONDS[0]
+                for told in self._waiting[:waiting]:
+                    if not told.done():  # else who waited has given up
+                        told.set_result(None)
+                del self._waiting[:waiting]
             else:
                 self._dirty.set()
                 await asyncio.sleep(delay)
