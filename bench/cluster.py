@@ -4,10 +4,11 @@ import asyncio
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import requests
 
@@ -29,6 +30,8 @@ NAMESPACE = "default"
 CALM_TIMEOUT_SECONDS = 300.0
 WARM_POD_SECONDS = 40.0
 """Pods of a pool start one after the other, as CPU is short."""
+SAME_POOL_SECONDS = 20.0
+"""Longer than the operator waits before it fills a pool."""
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
@@ -77,7 +80,7 @@ class Deployed:
         found = await self._client.get(path)
         return ConsistentRegionStatus.model_validate(found.get("status") or {})
 
-    async def set_warm_pool(self, size: int) -> None:
+    async def set_warm_pool(self, size: int | Literal["auto"]) -> None:
         """Set the size of the warm pool."""
         await self._client.patch(JOB.path(NAMESPACE, self.job), {"spec": {"warmPool": size}})
 
@@ -91,6 +94,20 @@ class Deployed:
         async with asyncio.timeout(CALM_TIMEOUT_SECONDS + warm_pool * WARM_POD_SECONDS):
             while not (await self._is_healthy() and await self._warm() == warm_pool):
                 await asyncio.sleep(0.2)
+
+    async def pool_filled(self) -> int:
+        """Wait until the job is healthy and its warm pool, whose size is the operator's to choose,
+        has been the same and ready for a while; return its size."""
+        seen, since = -1, time.monotonic()
+        async with asyncio.timeout(CALM_TIMEOUT_SECONDS):
+            while True:
+                pool = await self._list(_PODS, f",{names.LABEL_POOL}={names.POOL_WARM}")
+                calm = await self._is_healthy() and all(map(is_ready, pool))
+                if not calm or len(pool) != seen:
+                    seen, since = len(pool), time.monotonic()
+                elif time.monotonic() - since > SAME_POOL_SECONDS:
+                    return seen
+                await asyncio.sleep(0.5)
 
     async def signals(self, region: str) -> dict[str, Any]:
         """Return the signals of a region, with their inputs, as the adapter serves them."""

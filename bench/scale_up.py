@@ -1,8 +1,9 @@
 """A load that jumps: how long from the HPA's decision until new channels help, and all serve.
 
 `make bench-scale-up`: the live HPA raises the width of a region from 1 to 4, again and again, with
-drivers in the warm pool and without any; in between the load and the width go back. Whatever new
-channels need to start they take from the cores that the load needs. Everything is real.
+as many drivers in the warm pool as the operator finds right, with enough, and without any; in
+between the load and the width go back. Whatever new channels need to start they take from the cores
+that the load needs. Everything is real.
 
 The decision is when the operator saw the HPA's width, and all channels serve once every shard that
 moved has committed a batch. A change may be divided: then the last of its parts counts.
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import psutil
 from rich.console import Console
@@ -34,10 +36,13 @@ REGION = "work"
 GROUPS = 8
 KEYS_PER_GROUP = 4
 WIDEST = 4
-CASES = {"warm": WIDEST - 1, "cold": 0}
+POOLS: Mapping[str, int | Literal["auto"]] = {"auto": "auto", "warm": WIDEST - 1, "cold": 0}
 """Sizes of the warm pool."""
+FIRST = "auto_first"
+"""The first rise of a new job whose pool the operator sizes: it has seen none yet."""
+CASES = (FIRST, *POOLS)
 RISES = 3
-"""Of each case."""
+"""Of each case, and one that is the first."""
 QUIET, HIGH = 100.0, 1000.0
 """Records/s; a channel can do fewer than 400, and four of them more than HIGH."""
 BURST, BURST_SECONDS = 8000.0, 0.5
@@ -58,6 +63,8 @@ class Rise:
     """One jump of the load; times in seconds from the HPA's decision."""
 
     case: str
+    pool: int
+    """Drivers that waited in the warm pool when the load jumped."""
     decided: float
     """Seconds from the jump to the decision."""
     first_help: float
@@ -73,7 +80,7 @@ class Drivers:
 
     def __init__(self) -> None:
         self.seconds: dict[str, list[float]] = defaultdict(list)
-        """By case: those that waited in the pool are of `warm`, others of `cold`."""
+        """Those that waited in the pool are of `warm`, others of `cold`."""
         self._seen: set[str] = set()
 
     async def follow(self, app: Deployed) -> None:
@@ -87,9 +94,9 @@ class Drivers:
 
     def _note(self, pod: Object) -> None:
         self._seen.add(pod["metadata"]["uid"])
-        case = "warm" if names.LABEL_POOL in pod["metadata"]["labels"] else "cold"
+        kind = "warm" if names.LABEL_POOL in pod["metadata"]["labels"] else "cold"
         with suppress(psutil.NoSuchProcess):
-            self.seconds[case].append(cpu_seconds(pod))
+            self.seconds[kind].append(cpu_seconds(pod))
 
 
 def first_help(pes: Iterable[Object]) -> float:
@@ -103,17 +110,20 @@ def first_help(pes: Iterable[Object]) -> float:
     return min(from_rfc3339(shard["firstBatchAt"]) for shard in shards if "firstBatchAt" in shard)
 
 
-async def quiet(app: Deployed, load: Load, pool: int) -> None:
-    """Let the load, the width, and the pool be as they were before a jump."""
+async def quiet(app: Deployed, load: Load, pool: int | Literal["auto"]) -> int:
+    """Let the load, the width, and the pool be as they were before a jump; return its size."""
     load.rate = QUIET
     async with asyncio.timeout(PATIENCE_SECONDS):
         await app.settled(REGION, FEW)
+    if pool == "auto":
+        return await app.pool_filled()
     await app.calm(pool)
     await asyncio.sleep(CALM_SECONDS)
+    return pool
 
 
-async def risen(case: str, app: Deployed, load: Load) -> Rise:
-    """Let the load jump, and wait until all channels serve."""
+async def risen(case: str, pool: int, app: Deployed, load: Load) -> Rise:
+    """Let the load jump, and wait until all channels serve. `pool`: drivers that wait."""
     jumped = time.time()
     load.rate = BURST
     await asyncio.sleep(BURST_SECONDS)
@@ -136,6 +146,7 @@ async def risen(case: str, app: Deployed, load: Load) -> Rise:
     decided = from_rfc3339(changes[0]["requestedAt"])
     return Rise(
         case,
+        pool,
         decided=decided - jumped,
         first_help=first_help(await app.pes()) - decided,
         serving=from_rfc3339(last["servingAt"]) - decided,
@@ -146,14 +157,14 @@ async def risen(case: str, app: Deployed, load: Load) -> Rise:
 async def measure(app: Deployed, load: Load) -> list[Rise]:
     """Let the load jump, again and again, in each case."""
     found: list[Rise] = []
-    for case, pool in CASES.items():
+    for case, pool in POOLS.items():
         await app.set_warm_pool(pool)
-        for _ in range(RISES):
-            await quiet(app, load, pool)
-            found.append(await risen(case, app, load))
+        for name in [*[FIRST] * (case == "auto"), *[case] * RISES]:
+            size = await quiet(app, load, pool)
+            found.append(await risen(name, size, app, load))
             console.print(
-                f"{case}: decided after {found[-1].decided:.1f} s; from there the first new channel"
-                f" helps after {found[-1].first_help:.1f} s, all serve after"
+                f"{name}, {size} drivers wait: decided after {found[-1].decided:.1f} s; from there"
+                f" the first new channel helps after {found[-1].first_help:.1f} s, all serve after"
                 f" {found[-1].serving:.1f} s ({found[-1].decisions} decisions)"
             )
     load.rate = QUIET
@@ -163,7 +174,7 @@ async def measure(app: Deployed, load: Load) -> list[Rise]:
 def figures(
     rises: list[Rise], drivers: Mapping[str, list[float]], lost: int, duplicated: int
 ) -> dict[str, float]:
-    """Return the figures by name. `drivers`: CPU seconds by case."""
+    """Return the figures by name. `drivers`: CPU seconds by kind."""
     found: dict[str, float] = {}
     for case in CASES:
         of_case = [item for item in rises if item.case == case]
@@ -173,8 +184,10 @@ def figures(
         found[f"decision_to_serving_s_max.{case}"] = round(max(serving), 1)
         found[f"first_help_s.{case}"] = round(report.percentile(helped, 0.5), 1)
         found[f"decisions.{case}"] = sum(item.decisions for item in of_case)
-        found[f"driver_cpu_s.{case}"] = round(report.percentile(drivers[case], 0.5), 1)
-    every_driver = [seconds for case in CASES for seconds in drivers[case]]
+        found[f"pool_least.{case}"] = min(item.pool for item in of_case)
+    for kind, seconds in drivers.items():
+        found[f"driver_cpu_s.{kind}"] = round(report.percentile(seconds, 0.5), 1)
+    every_driver = [seconds for kind in drivers.values() for seconds in kind]
     found["driver_cpu_s"] = round(report.percentile(every_driver, 0.5), 1)
     decided = [item.decided for item in rises]
     found["jump_to_decision_s_p50"] = round(report.percentile(decided, 0.5), 1)
@@ -205,7 +218,7 @@ async def main() -> None:
         "records_per_s": {"quiet": QUIET, "high": HIGH},
         "records_at_the_jump": BURST * BURST_SECONDS,
         "widths": [1, WIDEST],
-        "warm_pool": CASES,
+        "warm_pool": POOLS,
         "metrics_window_seconds": WINDOW_SECONDS,
         "hpa_sync_seconds": ClusterSpec().hpa_sync_seconds,
         "trigger_seconds": 0.5,
