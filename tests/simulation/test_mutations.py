@@ -48,7 +48,7 @@ from streamgraft_operator.region.shards import Shards
 from streamgraft_operator.savepoint import parking
 from streamgraft_operator.savepoint import stages as savepoints
 from streamgraft_operator.savepoint import step as savepoint
-from streamgraft_operator.savepoint.step import StageView
+from streamgraft_operator.savepoint.view import StageView
 from streamgraft_pe_runtime.protocol.shards import Shards as HeldShards
 
 LIMIT = 600

@@ -43,15 +43,8 @@ from streamgraft_operator.savepoint.repositories import Repositories
 from streamgraft_operator.savepoint.rollback import ends
 from streamgraft_operator.savepoint.running import is_of_part, runs
 from streamgraft_operator.savepoint.stages import JobStages, job_stages
-from streamgraft_operator.savepoint.step import (
-    ACTIVE,
-    OVER,
-    SavepointDecision,
-    SavepointView,
-    StageView,
-    frontier,
-    step,
-)
+from streamgraft_operator.savepoint.step import ACTIVE, OVER, frontier, step
+from streamgraft_operator.savepoint.view import SavepointDecision, SavepointView, StageView
 
 _FILES = "savepoint-files"
 _REMOVED_SECONDS = 2.0

@@ -25,7 +25,8 @@ from streamgraft_operator.kit.rollbacks import is_going
 from streamgraft_operator.pe.pods import pe_view, pod_view
 from streamgraft_operator.pe.view import PeView, ReleaseView
 from streamgraft_operator.savepoint.part import Part
-from streamgraft_operator.savepoint.step import OVER, JobFacts, StageView
+from streamgraft_operator.savepoint.step import OVER
+from streamgraft_operator.savepoint.view import JobFacts, StageView
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from streamgraft_common.resources import (
     SavepointStatus,
 )
 from streamgraft_common.timestamps import to_rfc3339
-from streamgraft_operator.savepoint.step import (
+from streamgraft_operator.savepoint.step import step
+from streamgraft_operator.savepoint.view import (
     JobFacts,
     SavepointDecision,
     SavepointView,
     StageView,
-    step,
 )
 
 NOW = 1_700_000_000.0
