@@ -336,7 +336,9 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
             f"width {surroundings.width} is kept: its fullest channel is at most"
             f" {policy.target.full:.0%} busy"
         )
-    if fitted and not fitted.enough and stage.load.largest_shard * policy.shards > SKEWED:
+    shards = Shards(policy.shards, stage.load.largest_shard)
+    widest = shards.useful_widths(policy.shards)[-1] <= policy.max_width
+    if fitted and not fitted.enough and widest and shards.largest * shards.count > SKEWED:
         held.append(
             f"width can't help: the fullest of {policy.shards} shards gets"
             f" {stage.load.largest_shard:.0%} of the records, and a shard can't be divided"
