@@ -95,6 +95,8 @@ class StageDemand:
     """What one stage demands."""
 
     work: float
+    """Records/s that channels are wanted for: the flow, and the reserve for pauses."""
+    flow: float
     """Records/s to be processed, the backlog over the catch-up time included."""
     backlog: float
     """Records that have to be worked off."""
@@ -255,16 +257,16 @@ def _stage_demand(
     waiting = backlog(load, policy)
     around = surroundings.neighbourhood
     arriving = max(load.input_rate, 0.0) * around.growth
+    flow = (arriving + waiting / policy.catch_up_seconds) * around.usable
     pause_share = min(policy.pause.seconds / policy.catch_up_seconds, MOST_PAUSE)
-    arriving *= 1.0 + pause_share
-    work = (arriving + waiting / policy.catch_up_seconds) * around.usable
+    work = flow + arriving * pause_share * around.usable
     capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
     trickle = capacity is not None and capacity.busy_share == TRICKLE
     if trickle and surroundings.width <= 1:
         capacity = None
     if capacity is None and (work == 0 or surroundings.width == 0):
         # A region that sleeps learns nothing: one channel is the way to know more.
-        return StageDemand(work, waiting, float(work > 0), 0.0, None, load)
+        return StageDemand(work, flow, waiting, float(work > 0), 0.0, None, load)
     if capacity is None:
         raise _unknown(name)
     channels = work / (capacity.true_rate * policy.target_utilization)
@@ -292,6 +294,7 @@ def _stage_demand(
     narrower = [policy.target.roomy / busy(each, 1.0) for each in useful if each < width]
     return StageDemand(
         work=work,
+        flow=flow,
         backlog=waiting,
         channels=channels,
         busy_share=busy(width) if width else 0.0,

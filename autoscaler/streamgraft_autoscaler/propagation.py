@@ -14,7 +14,7 @@ class RegionFlow:
     """The flow through one region, in records/s."""
 
     work: float
-    """What it should process."""
+    """What it should process, without the reserve for pauses: that is no flow."""
     processing_rate: float
     """What it processes."""
     limit: float

@@ -122,9 +122,31 @@ async def test_regions_of_a_job_learn_of_each_other() -> None:
         made.append((item, seen(rate, 50.0), result))
     await knowledge.conclude(0.0, made)
     assert knowledge.of(made[0][0], MONDAY_NOON).neighbourhood == ALONE
-    # The first region does 50/s now, and 200/s and what its pauses cost once it is wide enough.
+    # The first region does 50/s now, and 200/s once it is wide enough.
     growth = knowledge.of(made[1][0], MONDAY_NOON).neighbourhood.growth
-    assert growth == pytest.approx(200 * (1 + 2 / 60) / 50)
+    assert growth == pytest.approx(200 / 50)
+
+
+PAUSED = ExpectedPause(60.0, 60.0, 0.0, 1)
+"""As long as the catch-up time: channels are held ready for twice of what arrives."""
+
+
+async def test_the_reserve_for_pauses_is_no_flow() -> None:
+    """Where nothing waits nothing grows, and who has room for what arrives holds nobody back."""
+    knowledge = Knowledge(WINDOW)
+    capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0)
+    chain = (region("a"), region("b", ("a",)), region("c", ("b",)))
+    for now in (MONDAY_NOON, MONDAY_NOON + 2.0):
+        made = []
+        for item in chain:
+            policy = replace(policy_of(item, Known(now), 0.0), max_width=2, pause=PAUSED)
+            load = StageLoad(100.0, 0.0, capacity=capacity)
+            around = Surroundings(1, neighbourhood=knowledge.of(item, now).neighbourhood)
+            found = demand({"0": load}, policy, around)
+            assert (found.stages["0"].work, found.stages["0"].flow) == (200.0, 100.0)
+            made.append((item, seen(100.0, 100.0), found))
+        await knowledge.conclude(now, made)
+        assert {knowledge.of(item, now).neighbourhood for item in chain} == {ALONE}
 
 
 @pytest.mark.parametrize(("other", "growth"), [(False, 2.0), (True, 1.25)])

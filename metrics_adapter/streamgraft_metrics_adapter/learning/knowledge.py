@@ -164,7 +164,7 @@ def _flow(region: Region, seen: RegionObservation, demand: Demand) -> RegionFlow
         return None
     around, width = demand.surroundings.neighbourhood, policy.max_width
     # Its own work, without what its neighbours made of it.
-    work = stage.work / (around.usable * around.growth)
+    work = stage.flow / (around.usable * around.growth)
     limit = width * stage.load.capacity.rate_at(width) * policy.target_utilization
     arriving = demand.stages[FIRST_STAGE].load.input_rate
     other = arriving if region.spec.other_inputs else 0.0
