@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streamgraft_autoscaler.capacity import TRICKLE, WARM_UP_BUSY_SECONDS, Capacity
+from streamgraft_autoscaler.capacity import TRICKLE, WARM_UP_BUSY_SECONDS, Capacity, GrowthLimit
 from streamgraft_autoscaler.economy import UNKNOWN, Choice, Past, Situation, choose
 from streamgraft_autoscaler.fitting import Fit, Shards, Target, fit
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS, Forecast
@@ -190,7 +190,7 @@ def demand(
     held += (choice.reason,) if choice.reason else ()
     capacity = demands[largest].load.capacity
     if capacity and (limit := capacity.limit()):
-        most = max(limit.width, surroundings.width, policy.min_width)
+        most = _most(limit, policy, surroundings.width)
         if value > most:
             value = most
             then = (
@@ -212,6 +212,24 @@ def backlog(load: StageLoad, policy: DemandPolicy) -> float:
     """
     in_flight = min(BATCHES_IN_FLIGHT * load.batch_seconds, policy.catch_up_seconds)
     return max(load.lag - max(load.input_rate, 0.0) * in_flight, 0.0)
+
+
+def attainable_throughput(load: StageLoad, policy: DemandPolicy, width: int) -> float | None:
+    """Return the records/s that a stage can process at the target utilization: at the best width
+    that it may grow to from `width`. None if its capacity is not known."""
+    capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
+    if capacity is None:
+        return None
+    limit = capacity.limit()
+    most = min(_most(limit, policy, width), policy.max_width) if limit else policy.max_width
+    useful = shards.useful_widths(most)
+    best = max(capacity.rate_at(each) / shards.fullest_channel(each) for each in useful)
+    return best * policy.target_utilization
+
+
+def _most(limit: GrowthLimit, policy: DemandPolicy, width: int) -> int:
+    """Return how wide a region is made from `width` whose growth was ineffective."""
+    return max(limit.width, width, policy.min_width)
 
 
 def _choice(
@@ -328,8 +346,8 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
     around, fitted = surroundings.neighbourhood, stage.fit
     if around.bottleneck:
         held.append(
-            f"region {around.bottleneck} is at its largest width and takes no more than"
-            f" {around.usable:.0%} of what this one could send"
+            f"region {around.bottleneck} takes no more than {around.usable:.0%} of what this one"
+            " could send, however wide it is made"
         )
     if _needed(stage) < policy.min_width:
         held.append(f"less would do, but the smallest width is {policy.min_width}")

@@ -149,6 +149,42 @@ async def test_the_reserve_for_pauses_is_no_flow() -> None:
         assert {knowledge.of(item, now).neighbourhood for item in chain} == {ALONE}
 
 
+FULL = Capacity(51.0, 4, 0.5, 0.0, {2: 100.0, 4: 51.0}, 0.0, 0.0)
+"""Two channels did 200/s, four do 204/s: a service behind them is full."""
+
+
+@pytest.mark.parametrize(
+    ("capacity", "largest", "width", "most"),
+    [
+        (Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0), 0.0, 1, 800.0),
+        (Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0), 0.5, 1, 200.0),
+        (Capacity(100.0, 4, 0.5, 0.0, {4: 100.0, 8: 30.0}, 0.175, 0.175), 0.0, 4, 400.0),
+        (FULL, 0.0, 4, 204.0),
+        (FULL, 0.0, 2, 200.0),
+    ],
+    ids=["even", "hot shard", "slower together", "service is full", "service was full"],
+)
+async def test_what_a_region_can_do_caps_those_above(
+    capacity: Capacity, largest: float, width: int, most: float
+) -> None:
+    """The largest width alone tells nothing of it. The target is 80 %."""
+    knowledge, policy = Knowledge(WINDOW), policy_of(region("a"), Known(MONDAY_NOON), 0.0)
+    policy = replace(policy, pause=ExpectedPause(0.0, 0.0, 0.0, 0))
+    load = StageLoad(1600.0, 0.0, capacity=Capacity(1e4, 1, 0.5, 0.0, {1: 1e4}, 0.0, 0.0))
+    below = StageLoad(1600.0, 0.0, largest_shard=largest, capacity=capacity)
+    made = [
+        (region("a"), seen(1600.0, 1600.0), demand({"0": load}, policy, Surroundings(1))),
+        (
+            region("b", ("a",)),
+            seen(1600.0, most),
+            demand({"0": below}, policy, Surroundings(width)),
+        ),
+    ]
+    await knowledge.conclude(0.0, made)
+    around = knowledge.of(made[0][0], MONDAY_NOON).neighbourhood
+    assert (around.bottleneck, around.usable) == ("b", pytest.approx(0.8 * most / 1600))
+
+
 @pytest.mark.parametrize(("other", "growth"), [(False, 2.0), (True, 1.25)])
 async def test_growth_is_that_of_the_stage_that_needs_most(other: bool, growth: float) -> None:
     """Its second stage gets ten records for each: its work is ten times that of the first one."""
