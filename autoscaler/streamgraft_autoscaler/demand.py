@@ -147,6 +147,8 @@ class ExpectedDemand:
     """Channels wanted now."""
     needed: int
     """Channels that the load needs now."""
+    growing: int
+    """Channels that it needs in `EXPECTED_SECONDS` if it goes on growing as it does now."""
     ahead: int
     """Channels that the forecast asks for within `EXPECTED_SECONDS`; 0 without one."""
     scheduled: int
@@ -162,8 +164,10 @@ def expected_demand(now: Demand, scheduled: int = 0) -> ExpectedDemand:
     ahead = max(
         (width for stage in now.stages.values() for width in stage.ahead[:buckets]), default=0
     )
-    value = min(max(now.value, now.needed, ahead, scheduled), now.policy.max_width)
-    return ExpectedDemand(float(value), now.value, now.needed, ahead, scheduled)
+    growth = now.surroundings.past.growth * EXPECTED_SECONDS / 3600
+    growing = math.ceil(now.needed * (1 + growth))
+    value = min(max(now.value, growing, ahead, scheduled), now.policy.max_width)
+    return ExpectedDemand(float(value), now.value, now.needed, growing, ahead, scheduled)
 
 
 def demand(

@@ -257,6 +257,17 @@ def test_what_is_expected_is_the_most_of_the_next_half_hour() -> None:
     assert expected_demand(calm, scheduled=2).value == 4
 
 
+def test_a_load_that_grows_is_expected_to_go_on() -> None:
+    """By half in an hour, so by a quarter in half an hour: once it is crowded that is too late."""
+    growing = Past(86_400.0, ((0.0, 4),), growth=0.5)
+    found = expected_demand(demanded(loaded(300.0), 4, past=growing))
+    assert (found.wanted, found.needed, found.growing, found.value) == (4, 4, 5, 5)
+    limited = dataclasses.replace(POLICY, max_width=4)
+    assert expected_demand(demanded(loaded(300.0), 4, limited, past=growing)).value == 4
+    asleep = demanded(NOTHING, 0, SLEEPY, past=growing)
+    assert expected_demand(asleep).value == 0
+
+
 def test_neighbours_raise_and_cap_the_work() -> None:
     grown = demand({"0": loaded(100.0)}, POLICY, Surroundings(1, neighbourhood=Neighbourhood(3.0)))
     assert isinstance(grown, Demand)
