@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streamgraft_autoscaler.capacity import TRICKLE, WARM_UP_BUSY_SECONDS, Capacity
+from streamgraft_autoscaler.capacity import TRICKLE, WARM_UP_BUSY_SECONDS, Capacity, GrowthLimit
 from streamgraft_autoscaler.economy import UNKNOWN, Choice, Past, Situation, choose
 from streamgraft_autoscaler.fitting import Fit, Shards, Target, fit
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS, Forecast
@@ -95,6 +95,8 @@ class StageDemand:
     """What one stage demands."""
 
     work: float
+    """Records/s that channels are wanted for: the flow, and the reserve for pauses."""
+    flow: float
     """Records/s to be processed, the backlog over the catch-up time included."""
     backlog: float
     """Records that have to be worked off."""
@@ -145,6 +147,8 @@ class ExpectedDemand:
     """Channels wanted now."""
     needed: int
     """Channels that the load needs now."""
+    growing: int
+    """Channels that it needs in `EXPECTED_SECONDS` if it goes on growing as it does now."""
     ahead: int
     """Channels that the forecast asks for within `EXPECTED_SECONDS`; 0 without one."""
     scheduled: int
@@ -160,8 +164,10 @@ def expected_demand(now: Demand, scheduled: int = 0) -> ExpectedDemand:
     ahead = max(
         (width for stage in now.stages.values() for width in stage.ahead[:buckets]), default=0
     )
-    value = min(max(now.value, now.needed, ahead, scheduled), now.policy.max_width)
-    return ExpectedDemand(float(value), now.value, now.needed, ahead, scheduled)
+    growth = now.surroundings.past.growth * EXPECTED_SECONDS / 3600
+    growing = math.ceil(now.needed * (1 + growth))
+    value = min(max(now.value, growing, ahead, scheduled), now.policy.max_width)
+    return ExpectedDemand(float(value), now.value, now.needed, growing, ahead, scheduled)
 
 
 def demand(
@@ -188,7 +194,7 @@ def demand(
     held += (choice.reason,) if choice.reason else ()
     capacity = demands[largest].load.capacity
     if capacity and (limit := capacity.limit()):
-        most = max(limit.width, surroundings.width, policy.min_width)
+        most = _most(limit, policy, surroundings.width)
         if value > most:
             value = most
             then = (
@@ -210,6 +216,24 @@ def backlog(load: StageLoad, policy: DemandPolicy) -> float:
     """
     in_flight = min(BATCHES_IN_FLIGHT * load.batch_seconds, policy.catch_up_seconds)
     return max(load.lag - max(load.input_rate, 0.0) * in_flight, 0.0)
+
+
+def attainable_throughput(load: StageLoad, policy: DemandPolicy, width: int) -> float | None:
+    """Return the records/s that a stage can process at the target utilization: at the best width
+    that it may grow to from `width`. None if its capacity is not known."""
+    capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
+    if capacity is None:
+        return None
+    limit = capacity.limit()
+    most = min(_most(limit, policy, width), policy.max_width) if limit else policy.max_width
+    useful = shards.useful_widths(most)
+    best = max(capacity.rate_at(each) / shards.fullest_channel(each) for each in useful)
+    return best * policy.target_utilization
+
+
+def _most(limit: GrowthLimit, policy: DemandPolicy, width: int) -> int:
+    """Return how wide a region is made from `width` whose growth was ineffective."""
+    return max(limit.width, width, policy.min_width)
 
 
 def _choice(
@@ -255,16 +279,16 @@ def _stage_demand(
     waiting = backlog(load, policy)
     around = surroundings.neighbourhood
     arriving = max(load.input_rate, 0.0) * around.growth
+    flow = (arriving + waiting / policy.catch_up_seconds) * around.usable
     pause_share = min(policy.pause.seconds / policy.catch_up_seconds, MOST_PAUSE)
-    arriving *= 1.0 + pause_share
-    work = (arriving + waiting / policy.catch_up_seconds) * around.usable
+    work = flow + arriving * pause_share * around.usable
     capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
     trickle = capacity is not None and capacity.busy_share == TRICKLE
     if trickle and surroundings.width <= 1:
         capacity = None
     if capacity is None and (work == 0 or surroundings.width == 0):
         # A region that sleeps learns nothing: one channel is the way to know more.
-        return StageDemand(work, waiting, float(work > 0), 0.0, None, load)
+        return StageDemand(work, flow, waiting, float(work > 0), 0.0, None, load)
     if capacity is None:
         raise _unknown(name)
     channels = work / (capacity.true_rate * policy.target_utilization)
@@ -292,6 +316,7 @@ def _stage_demand(
     narrower = [policy.target.roomy / busy(each, 1.0) for each in useful if each < width]
     return StageDemand(
         work=work,
+        flow=flow,
         backlog=waiting,
         channels=channels,
         busy_share=busy(width) if width else 0.0,
@@ -325,8 +350,8 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
     around, fitted = surroundings.neighbourhood, stage.fit
     if around.bottleneck:
         held.append(
-            f"region {around.bottleneck} is at its largest width and takes no more than"
-            f" {around.usable:.0%} of what this one could send"
+            f"region {around.bottleneck} takes no more than {around.usable:.0%} of what this one"
+            " could send, however wide it is made"
         )
     if _needed(stage) < policy.min_width:
         held.append(f"less would do, but the smallest width is {policy.min_width}")
@@ -336,7 +361,9 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
             f"width {surroundings.width} is kept: its fullest channel is at most"
             f" {policy.target.full:.0%} busy"
         )
-    if fitted and not fitted.enough and stage.load.largest_shard * policy.shards > SKEWED:
+    shards = Shards(policy.shards, stage.load.largest_shard)
+    widest = shards.useful_widths(policy.shards)[-1] <= policy.max_width
+    if fitted and not fitted.enough and widest and shards.largest * shards.count > SKEWED:
         held.append(
             f"width can't help: the fullest of {policy.shards} shards gets"
             f" {stage.load.largest_shard:.0%} of the records, and a shard can't be divided"

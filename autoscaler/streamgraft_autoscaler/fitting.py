@@ -1,13 +1,16 @@
 """The narrowest width whose fullest channel can do its work.
 
 Work comes in shards: with 16 shards, 5 channels are no better than 4, since one of them still holds
-4 shards; and what one shard gets can't be divided at all.
+4 shards; and what one shard gets can't be divided at all. Channels get the same number of shards,
+give or take one, whatever these do: a hot one has as many beside it as any other.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
+
+from streamgraft_autoscaler.capacity import INEFFECTIVE_SHARE
 
 
 @cache
@@ -24,23 +27,34 @@ class Shards:
     count: int
     """Shards of the region."""
     largest: float
-    """Share of the work that the fullest one gets, 0 to 1."""
+    """Share of the work that the fullest one gets, 0 to 1; less than an even share: that."""
 
     def fullest_channel(self, width: int) -> float:
-        """Return the share of the work of the fullest of `width` channels."""
-        return max(math.ceil(self.count / width) / self.count, self.largest)
+        """Return the share of the work that the fullest of `width` channels may get: the fullest
+        shard, and as many others as a channel has at most, each with its even share of the rest."""
+        largest = max(self.largest, 1 / self.count)
+        beside = math.ceil(self.count / width) - 1
+        return largest + beside * (1 - largest) / max(self.count - 1, 1)
 
     def useful_widths(self, limit: int) -> tuple[int, ...]:
-        """Return the widths up to `limit` that are better than all narrower ones."""
+        """Return the widths up to `limit` that are better than all narrower ones.
+
+        Beside a hot shard there is little to take away: a width that brings next to nothing of
+        what its channels should is left out.
+        """
         return _useful_widths(self, limit)
+
+    def helps(self, narrower: int, wider: int) -> bool:
+        """Return whether a wider width takes something off the fullest channel."""
+        actual = self.fullest_channel(narrower) / self.fullest_channel(wider) - 1
+        return actual >= INEFFECTIVE_SHARE * (wider / narrower - 1)
 
 
 @lru_cache(maxsize=4096)
 def _useful_widths(shards: Shards, limit: int) -> tuple[int, ...]:
     useful: list[int] = []
     for width in _divisions(shards.count):
-        better = not useful or shards.fullest_channel(width) < shards.fullest_channel(useful[-1])
-        if width <= limit and better:
+        if width <= limit and (not useful or shards.helps(useful[-1], width)):
             useful.append(width)
     return tuple(useful)
 

@@ -1,8 +1,8 @@
 """What the regions of a job mean for each other, along the graph.
 
 A region that is widened soon sends more to those below it: they are sized for that now, not after
-their own lag has grown. A region that can't be widened any more can't use more from above: what is
-sent faster would only wait elsewhere.
+their own lag has grown. A region that no width lets do more can't use more from above: what is sent
+faster would only wait elsewhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ class RegionFlow:
     """The flow through one region, in records/s."""
 
     work: float
-    """What it should process."""
+    """What it should process, without the reserve for pauses: that is no flow."""
     processing_rate: float
     """What it processes."""
     limit: float
-    """What it can process at its largest width."""
+    """What it can process, however wide it is made."""
     upstream: Sequence[str] = ()
     """The regions that feed it."""
     mixed_rate: float = 0.0
@@ -52,7 +52,7 @@ def neighbourhoods(regions: Mapping[str, RegionFlow]) -> dict[str, Neighbourhood
         growth[name] = _growth(name, regions, growth)
     possible = {name: _possible(regions[name], growth[name]) for name in order}
     sent: dict[str, Neighbourhood] = {}
-    """With the usable share of what a region can send at its largest width."""
+    """With the usable share of what a region can send, however wide it is made."""
     for name in reversed(order):
         usable, bottleneck = 1.0, None
         for below in (other for other in order if name in regions[other].upstream):
@@ -70,7 +70,7 @@ def neighbourhoods(regions: Mapping[str, RegionFlow]) -> dict[str, Neighbourhood
 
 
 def _possible(flow: RegionFlow, growth: float) -> float:
-    """Return the share of its work that a region can do at its largest width."""
+    """Return the share of its work that a region can do, however wide it is made."""
     wanted = flow.work * growth
     return min(1.0, flow.limit / wanted) if wanted > 0 else 1.0
 

@@ -173,9 +173,21 @@ def test_after_a_restart_nothing_is_known_and_nothing_shrinks() -> None:
 
 
 def test_a_shard_can_not_be_divided() -> None:
+    """Beside the hot one 8 channels have one other at most; 16 would bring next to nothing."""
     result = demanded(loaded(400.0, largest_shard=0.5))
-    assert result.value == 2
+    assert result.value == 8
     assert "can't be divided" in result.held[0]
+    narrow = demanded(
+        loaded(400.0, largest_shard=0.5), policy=dataclasses.replace(POLICY, max_width=4)
+    )
+    assert narrow.held == ("5 channels' worth of work, but the largest width is 4",)
+
+
+def test_a_hot_shard_is_not_alone_in_its_channel() -> None:
+    """With six channels it would have nine others beside it, 23.7 % of the work in all."""
+    policy = dataclasses.replace(POLICY, max_width=60, shards=60)
+    assert demanded(loaded(400.0), policy=policy).value == 5
+    assert demanded(loaded(400.0, largest_shard=0.1), policy=policy).value == 9
 
 
 def test_channels_that_slow_each_other_down_are_allowed_for() -> None:
@@ -243,6 +255,17 @@ def test_what_is_expected_is_the_most_of_the_next_half_hour() -> None:
     assert expected_demand(demanded(loaded(300.0), 4, limited, forecast=rising)).value == 6
     assert expected_demand(calm, scheduled=9).value == 9
     assert expected_demand(calm, scheduled=2).value == 4
+
+
+def test_a_load_that_grows_is_expected_to_go_on() -> None:
+    """By half in an hour, so by a quarter in half an hour: once it is crowded that is too late."""
+    growing = Past(86_400.0, ((0.0, 4),), growth=0.5)
+    found = expected_demand(demanded(loaded(300.0), 4, past=growing))
+    assert (found.wanted, found.needed, found.growing, found.value) == (4, 4, 5, 5)
+    limited = dataclasses.replace(POLICY, max_width=4)
+    assert expected_demand(demanded(loaded(300.0), 4, limited, past=growing)).value == 4
+    asleep = demanded(NOTHING, 0, SLEEPY, past=growing)
+    assert expected_demand(asleep).value == 0
 
 
 def test_neighbours_raise_and_cap_the_work() -> None:

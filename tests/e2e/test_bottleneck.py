@@ -66,7 +66,7 @@ async def explained(job: LiveJob, cluster: Cluster) -> dict[str, Any]:
 async def watched(job: LiveJob, cluster: Cluster) -> Object:
     """Wait until the region above is held, look on for a while, and return it."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while "region below is at its largest width" not in str(await explained(job, cluster)):
+        while "region below takes no more than" not in str(await explained(job, cluster)):
             await asyncio.sleep(2)
     await asyncio.sleep(HELD_SECONDS)
     async with KubeClient(load_config(cluster.kubeconfig)) as client:

@@ -122,9 +122,68 @@ async def test_regions_of_a_job_learn_of_each_other() -> None:
         made.append((item, seen(rate, 50.0), result))
     await knowledge.conclude(0.0, made)
     assert knowledge.of(made[0][0], MONDAY_NOON).neighbourhood == ALONE
-    # The first region does 50/s now, and 200/s and what its pauses cost once it is wide enough.
+    # The first region does 50/s now, and 200/s once it is wide enough.
     growth = knowledge.of(made[1][0], MONDAY_NOON).neighbourhood.growth
-    assert growth == pytest.approx(200 * (1 + 2 / 60) / 50)
+    assert growth == pytest.approx(200 / 50)
+
+
+PAUSED = ExpectedPause(60.0, 60.0, 0.0, 1)
+"""As long as the catch-up time: channels are held ready for twice of what arrives."""
+
+
+async def test_the_reserve_for_pauses_is_no_flow() -> None:
+    """Where nothing waits nothing grows, and who has room for what arrives holds nobody back."""
+    knowledge = Knowledge(WINDOW)
+    capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0)
+    chain = (region("a"), region("b", ("a",)), region("c", ("b",)))
+    for now in (MONDAY_NOON, MONDAY_NOON + 2.0):
+        made = []
+        for item in chain:
+            policy = replace(policy_of(item, Known(now), 0.0), max_width=2, pause=PAUSED)
+            load = StageLoad(100.0, 0.0, capacity=capacity)
+            around = Surroundings(1, neighbourhood=knowledge.of(item, now).neighbourhood)
+            found = demand({"0": load}, policy, around)
+            assert (found.stages["0"].work, found.stages["0"].flow) == (200.0, 100.0)
+            made.append((item, seen(100.0, 100.0), found))
+        await knowledge.conclude(now, made)
+        assert {knowledge.of(item, now).neighbourhood for item in chain} == {ALONE}
+
+
+FULL = Capacity(51.0, 4, 0.5, 0.0, {2: 100.0, 4: 51.0}, 0.0, 0.0)
+"""Two channels did 200/s, four do 204/s: a service behind them is full."""
+
+
+@pytest.mark.parametrize(
+    ("capacity", "largest", "width", "most"),
+    [
+        (Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0), 0.0, 1, 800.0),
+        (Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0), 0.5, 1, 200.0),
+        (Capacity(100.0, 4, 0.5, 0.0, {4: 100.0, 8: 30.0}, 0.175, 0.175), 0.0, 4, 400.0),
+        (FULL, 0.0, 4, 204.0),
+        (FULL, 0.0, 2, 200.0),
+    ],
+    ids=["even", "hot shard", "slower together", "service is full", "service was full"],
+)
+async def test_what_a_region_can_do_caps_those_above(
+    capacity: Capacity, largest: float, width: int, most: float
+) -> None:
+    """The largest width alone tells nothing of it. The target is 80 %."""
+    knowledge, policy = Knowledge(WINDOW), policy_of(region("a"), Known(MONDAY_NOON), 0.0)
+    policy = replace(policy, pause=ExpectedPause(0.0, 0.0, 0.0, 0))
+    load = StageLoad(1600.0, 0.0, capacity=Capacity(1e4, 1, 0.5, 0.0, {1: 1e4}, 0.0, 0.0))
+    below = StageLoad(1600.0, 0.0, largest_shard=largest, capacity=capacity)
+    made = [
+        (region("a"), seen(1600.0, 1600.0), demand({"0": load}, policy, Surroundings(1))),
+        (
+            region("b", ("a",)),
+            seen(1600.0, most),
+            demand({"0": below}, policy, Surroundings(width)),
+        ),
+    ]
+    await knowledge.conclude(0.0, made)
+    around = knowledge.of(made[0][0], MONDAY_NOON).neighbourhood
+    assert around.bottleneck == "b"
+    assert around.usable == pytest.approx(0.8 * most / 1600)
 
 
 @pytest.mark.parametrize(("other", "growth"), [(False, 2.0), (True, 1.25)])

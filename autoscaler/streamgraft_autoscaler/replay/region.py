@@ -6,6 +6,7 @@ It is a model and no proof: what a policy does with a load, not what Spark does 
 import math
 from dataclasses import dataclass
 
+from streamgraft_autoscaler.fitting import Shards
 from streamgraft_autoscaler.pricing import MeasuredChange
 
 FIXED_SHARE = 0.1
@@ -62,9 +63,10 @@ class RegionModel:
         return max(self.batch_seconds, shards * self.batch_cost_seconds / FIXED_SHARE)
 
     def busy_share(self, width: int, rate: float) -> float:
-        """Return the busy share of the fullest of `width` channels at `rate` records/s in all."""
+        """Return the busy share of the fullest of `width` channels at `rate` records/s in all: the
+        first one, as shards are dealt in turn."""
         shards = math.ceil(self.shards / width)
-        share = max(shards / self.shards, self.largest_shard)
+        share = Shards(self.shards, self.largest_shard).fullest_channel(width)
         fixed = shards * self.batch_cost_seconds / self.interval(shards)
         return rate * share / self.rate_at(width) + fixed
 

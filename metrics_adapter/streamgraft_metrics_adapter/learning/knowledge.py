@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from streamgraft_autoscaler import Capacity, CapacitySample, Demand
+from streamgraft_autoscaler.demand import attainable_throughput
 from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
 from streamgraft_autoscaler.forecast import Forecast
 from streamgraft_autoscaler.pause import LONGEST_SECONDS, MeasuredPause
@@ -158,14 +159,13 @@ def _around(job: tuple[str, str], regions: Mapping[str, RegionFlow]) -> Mapping[
 
 
 def _flow(region: Region, seen: RegionObservation, demand: Demand) -> RegionFlow | None:
-    stage, policy = demand.stages[demand.stage], demand.policy
+    stage, around = demand.stages[demand.stage], demand.surroundings
     processing = seen.stage(demand.stage).values.get(Input.PROCESSING_RATE)
-    if stage.load.capacity is None or processing is None:
+    limit = attainable_throughput(stage.load, demand.policy, around.width)
+    if limit is None or processing is None:
         return None
-    around, width = demand.surroundings.neighbourhood, policy.max_width
     # Its own work, without what its neighbours made of it.
-    work = stage.work / (around.usable * around.growth)
-    limit = width * stage.load.capacity.rate_at(width) * policy.target_utilization
+    work = stage.flow / (around.neighbourhood.usable * around.neighbourhood.growth)
     arriving = demand.stages[FIRST_STAGE].load.input_rate
     other = arriving if region.spec.other_inputs else 0.0
     return RegionFlow(work, processing, limit, region.spec.upstream, other)

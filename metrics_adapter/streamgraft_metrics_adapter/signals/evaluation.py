@@ -120,6 +120,7 @@ class _Evaluation:
     def utilization(self) -> Utilization:
         """Return Eq. 5 over the PEs of all stages that hold shards."""
         refuse_blackout(self.region, self.known.now)
+        _require_stages(self.region, self.seen)
         weights = {str(index): item.weight for index, item in enumerate(self.region.spec.stages)}
         stages = [
             StageIdleness(
@@ -130,7 +131,7 @@ class _Evaluation:
             for index, stage in self.seen.stages.items()
             if Input.IDLE_SHARE in stage.values
         ]
-        return utilization(stages, self.region.width * max(len(self.seen.stages), 1))
+        return utilization(stages, self.region.width * len(self.seen.stages))
 
     def demand(self) -> Demand:
         """Return the channels that the load needs."""

@@ -1,0 +1,60 @@
+"""How the work is divided: what the fullest channel gets, as shards are assigned to channels."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgraft_autoscaler.fitting import Shards
+from streamgraft_autoscaler.replay.region import RegionModel
+from streamgraft_operator.graph import assign
+
+
+@pytest.mark.parametrize(
+    ("shards", "width", "share"),
+    [
+        (Shards(60, 0.1), 6, 0.1 + 9 * 0.9 / 59),
+        (Shards(60, 0.1), 7, 0.1 + 8 * 0.9 / 59),
+        (Shards(60, 0.1), 60, 0.1),
+        (Shards(60, 0.0), 6, 1 / 6),
+        (Shards(60, 0.0), 7, 9 / 60),
+        (Shards(1, 0.0), 1, 1.0),
+        (Shards(4, 1.0), 2, 1.0),
+    ],
+)
+def test_the_fullest_shard_has_others_beside_it(shards: Shards, width: int, share: float) -> None:
+    assert shards.fullest_channel(width) == pytest.approx(share)
+
+
+@given(st.integers(2, 24), st.floats(0.0, 1.0), st.randoms(use_true_random=False))
+def test_no_channel_of_an_assignment_gets_more(
+    count: int, largest: float, chance: random.Random
+) -> None:
+    """Whatever widths came before: which channels have a shard more is not decided by load."""
+    shares = RegionModel(100.0, count, largest_shard=largest).shares()
+    chance.shuffle(shares)
+    loads, owners = dict(enumerate(shares)), dict[int, int]()
+    for _ in range(4):
+        width = chance.randint(1, count)
+        owners = assign(count, width, owners, loads)
+        channels = [0.0] * width
+        for shard, channel in owners.items():
+            channels[channel] += loads[shard]
+        assert max(channels) <= Shards(count, largest).fullest_channel(width) + 1e-9
+
+
+@pytest.mark.parametrize("width", [1, 6, 7, 9, 60])
+def test_the_simulated_region_divides_alike(width: int) -> None:
+    """The first channel gets the fullest shard, and as many others as any channel."""
+    model = RegionModel(100.0, 60, largest_shard=0.1, batch_cost_seconds=0.0)
+    dealt = sum(model.shares()[0::width])
+    assert model.busy_share(width, 100.0) == pytest.approx(dealt)
+
+
+def test_widths_that_bring_next_to_nothing_are_not_useful() -> None:
+    """Where one shard of 60 has 30 %, from 20 channels on there is little left to take away."""
+    assert Shards(60, 0.0).useful_widths(16) == (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15)
+    assert Shards(60, 0.1).useful_widths(60)[-3:] == (20, 30, 60)
+    assert Shards(60, 0.3).useful_widths(60)[-1] == 20
+    assert Shards(60, 1.0).useful_widths(60) == (1,)
