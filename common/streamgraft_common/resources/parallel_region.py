@@ -79,6 +79,9 @@ class WidthChange(Model):
     """Epoch of its assignment."""
     requested_at: str
     """When the operator saw the wanted width."""
+    since: str | None = None
+    """When the first of its new channels was made, if that was before: the change goes on from one
+    that was divided, or from another wanted width."""
     decided_at: str | None = None
     """When all new channels were ready and shards began to move."""
     serving_at: str | None = None
@@ -100,6 +103,11 @@ class WidthChange(Model):
     """Whether it takes back the change before it."""
     failure: str | None = None
     """Why it was rolled back."""
+
+    @property
+    def began_at(self) -> str:
+        """When it began to cost something: with its first new channel, or when it was wanted."""
+        return self.since or self.requested_at
 
 
 class AvoidedWidth(Model):
