@@ -1,9 +1,15 @@
 """`streamgraft explain region`: the text, from what the adapter and the HPA say."""
 
+import shlex
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from streamgraft.cli._explain import explanation
+import pytest
+import yaml
+from tests.promtool.check import passes
+
+from streamgraft.cli._explain import explanation, load_query
 from streamgraft_autoscaler import (
     Capacity,
     Demand,
@@ -78,10 +84,47 @@ def test_inputs_decision_and_what_would_change_it() -> None:
     assert "a busy channel does 100.0 records/s" in text
     assert "the width grows above 190 records/s of work and fewer channels do below 64" in text
     assert "Decision: width 2" in text
-    assert "streamgraft replay PROMETHEUS_URL --true-rate 100 --shards 8 --query 'clamp_min" in text
-    assert 'streamgraft_pe_input_end_offset{namespace="ns",streams_job="j",region="r"' in text
     assert "ScalingActive True: valid" in text
     assert "to shrink, the need must last for 1800 s" in text
+
+
+def test_it_says_how_to_replay_the_regions_own_load() -> None:
+    """By what was measured of it: also of its skew, and of what a width change takes."""
+    assert "streamgraft replay" not in explained(signal(100.0))
+    model = {"trueRate": 25.0, "lossPerChannel": 0.02, "largestShard": 0.4, "batchSeconds": 2.0}
+    model |= {"batchCostSeconds": 0.0, "launchSeconds": 47.0, "pauseSeconds": 2.5}
+    text = explained(signal(100.0), model=model)
+    typed = shlex.split(text.splitlines()[-1])
+    assert typed[:3] == ["streamgraft", "replay", "PROMETHEUS_URL"]
+    assert " ".join(typed[3:-1]) == (
+        "--true-rate 25 --shards 8 --loss-per-channel 0.02 --largest-shard 0.4 --batch 2"
+        " --batch-cost 0 --launch 47 --pause 2.5 --query"
+    )
+    assert typed[-1] == load_query("ns", "j", "r")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("gaps", "rate"), [(0, 20), (5, 16), (None, 20)])
+def test_the_load_is_counted_in_records(gaps: int | None, rate: float, tmp_path: Path) -> None:
+    """As true rates are: transactions leave offsets without a record. None: nobody tells it."""
+    labels = 'namespace="ns",streams_job="j",region="r",stage="0"'
+    told = {"rows": 20, "gaps": gaps} if gaps is not None else {}
+    series = [
+        (f'streamgraft_pe_input_{name}_total{{{labels},pod="a"}}', f"0+{step}x90")
+        for name, step in told.items()
+    ]
+    ends = f'streamgraft_pe_input_end_offset{{{labels},topic="t",partition="0",pod="a"}}'
+    series.append((ends, "0+100x90"))
+    query = load_query("ns", "j", "r")
+    expected = {"expr": query, "eval_time": "7m", "exp_samples": [{"labels": "{}", "value": rate}]}
+    case = {
+        "interval": "5s",
+        "input_series": [{"series": name, "values": values} for name, values in series],
+        "promql_expr_test": [expected],
+    }
+    cases = tmp_path / "cases.yaml"
+    cases.write_text(yaml.safe_dump({"evaluation_interval": "5s", "tests": [case]}))
+    passes(cases)
 
 
 def test_it_shows_what_held_the_width() -> None:

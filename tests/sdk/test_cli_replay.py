@@ -70,6 +70,24 @@ def test_settings_of_the_autoscaling_are_tried(load: Path) -> None:
     assert "objective missed  0.00%" not in result.output
 
 
+@pytest.mark.parametrize(
+    "seen",
+    [
+        ["--largest-shard", "0.9"],
+        ["--loss-per-channel", "0.2"],
+        ["--launch", "600"],
+        ["--pause", "300"],
+        ["--batch-cost", "0.5"],
+        ["--batch", "300"],
+    ],
+)
+def test_what_was_seen_of_a_region_makes_it_worse(load: Path, seen: list[str]) -> None:
+    runs = (CliRunner().invoke(app, ["replay", str(load), *MODEL, *it]).output for it in ([], seen))
+    even, worse = runs
+    assert "width changes" in worse
+    assert worse != even
+
+
 @pytest.mark.parametrize("result", [[], [{"metric": {}, "values": [[1e9, "1"]]}]])
 def test_too_little_of_prometheus_says_what_to_do(tmp_path: Path, result: list[object]) -> None:
     """A job that has just started, or a query that finds nothing."""
