@@ -36,12 +36,17 @@ AUTOSCALER = {
 }
 
 
-POOL = {"size": "auto", "memory": "2Gi", "drivers": 3, "ready": 2}
+POOL = {"size": "auto", "memory": "2Gi", "drivers": 3, "ready": 2, "kinds": 1, "driverBytes": 2**29}
 APART = {"totals": "a query per shard, where one was planned"}
 
 
-def explained(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any) -> str:
-    """Return the explanation of a region of width 2 with this demand."""
+def explained(
+    signal: dict[str, Any],
+    *autoscalers: dict[str, Any],
+    pool: dict[str, Any] | None = None,
+    **more: Any,
+) -> str:
+    """Return the explanation of a region of width 2 with this demand; `pool`: what differs."""
     region = {
         "namespace": "ns",
         "name": "j-r",
@@ -55,7 +60,7 @@ def explained(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any)
         "signals": {"demand": signal},
         **more,
     }
-    return "\n".join(explanation(region, list(autoscalers), POOL, APART))
+    return "\n".join(explanation(region, list(autoscalers), {**POOL, **(pool or {})}, APART))
 
 
 PRICE = measured_price([MeasuredChange(1, 30.0, 1.0)], 1.0)
@@ -165,6 +170,19 @@ def test_a_region_without_channels_is_not_said_to_be_busy() -> None:
 
 def test_it_says_what_waits_for_the_next_step_up() -> None:
     assert "2 of 3 drivers wait ready; as many as the policies expect" in explained(signal(100.0))
+
+
+def test_it_says_why_no_driver_waits() -> None:
+    """One of them is larger than what all may take."""
+    text = explained(signal(100.0), pool={"drivers": 0, "ready": 0, "driverBytes": 3 * 2**30})
+    assert "0 of 0 drivers wait ready; one takes 3072Mi, warmPoolMemory is 2Gi" in text
+    assert "as many as the policies" not in text
+
+
+def test_it_says_that_a_pool_has_one_kind_of_driver() -> None:
+    assert "kinds of drivers" not in explained(signal(100.0))
+    text = explained(signal(100.0), pool={"kinds": 2})
+    assert "of the 2 kinds of drivers of a channel it has one: the others start cold" in text
 
 
 def test_it_says_which_stages_run_more_queries_than_planned() -> None:
