@@ -21,11 +21,12 @@ from streamgraft_autoscaler import (
 from streamgraft_autoscaler.pause import expected_pause
 from streamgraft_autoscaler.pricing import MeasuredChange, measured_price
 
-AUTOSCALER = {
+AUTOSCALER: dict[str, Any] = {
     "metadata": {"name": "j-r"},
     "spec": {
         "minReplicas": 1,
         "maxReplicas": 8,
+        "metrics": [{"type": "Object", "object": {"metric": {"name": "demand"}}}],
         "behavior": {"scaleDown": {"stabilizationWindowSeconds": 1800}},
     },
     "status": {
@@ -130,6 +131,18 @@ def test_the_load_is_counted_in_records(gaps: int | None, rate: float, tmp_path:
     cases = tmp_path / "cases.yaml"
     cases.write_text(yaml.safe_dump({"evaluation_interval": "5s", "tests": [case]}))
     passes(cases)
+
+
+def test_it_says_what_decides_where_the_demand_does_not() -> None:
+    names = ("relative_lag_change_rate_gated", "utilization")
+    metrics = [{"type": "Object", "object": {"metric": {"name": name}}} for name in names]
+    metrics.append({"type": "ContainerResource", "containerResource": {"name": "cpu"}})
+    other = {**AUTOSCALER, "spec": {**AUTOSCALER["spec"], "metrics": metrics}}
+    text = explained(signal(100.0), other)
+    assert "it goes by relative_lag_change_rate_gated and utilization and cpu" in text
+    assert "The demand, by which nothing is decided here: width 2" in text
+    assert "Decision" not in text
+    assert "it goes by demand" in explained(signal(100.0), AUTOSCALER)
 
 
 def test_it_shows_what_held_the_width() -> None:

@@ -123,7 +123,8 @@ def explanation(
         else:
             yield f"  {name:<32} {signal['value']:.4g}"
     yield ""
-    yield from _demand(region["signals"]["demand"])
+    deciding = [name for item in autoscalers for name in _metrics(item)]
+    yield from _demand(region["signals"]["demand"], decides=not deciding or "demand" in deciding)
     yield ""
     for item in autoscalers:
         yield from _autoscaler(item)
@@ -170,9 +171,9 @@ def _wakes(autoscaler: Facts) -> bool:
     return any(item["type"] == "ScaledToZero" and item["status"] == "True" for item in conditions)
 
 
-def _demand(signal: Facts) -> Iterator[str]:
+def _demand(signal: Facts, *, decides: bool) -> Iterator[str]:
     if signal.get("value") is None:
-        yield "The demand has no value, so the width is held"
+        yield "The demand has no value" + (", so the width is held" if decides else "")
         return
     inputs = signal["inputs"]
     policy, around = inputs["policy"], inputs["surroundings"]
@@ -193,7 +194,8 @@ def _demand(signal: Facts) -> Iterator[str]:
             " for which channels keep room)"
         )
     yield f"The load needs {inputs['needed']} channels, headroom included"
-    yield f"Decision: width {signal['value']:g}"
+    name = "Decision" if decides else "The demand, by which nothing is decided here"
+    yield f"{name}: width {signal['value']:g}"
     yield from (f"  because {reason}" for reason in inputs["held"])
 
 
@@ -267,12 +269,20 @@ def _stage(stage: Facts, around: Facts) -> Iterator[str]:
     )
 
 
+def _metrics(autoscaler: Facts) -> Iterator[str]:
+    """Yield the names of what an HPA goes by."""
+    for metric in autoscaler["spec"].get("metrics") or []:
+        kind = metric["type"]
+        source = metric[kind[0].lower() + kind[1:]]
+        yield source["name"] if "metric" not in source else source["metric"]["name"]
+
+
 def _autoscaler(item: Facts) -> Iterator[str]:
     spec, status = item["spec"], item.get("status") or {}
     yield (
         f"HorizontalPodAutoscaler {item['metadata']['name']}: {spec.get('minReplicas', 1)} to"
         f" {spec['maxReplicas']}; it sees {status.get('currentReplicas')}, wants"
-        f" {status.get('desiredReplicas')}"
+        f" {status.get('desiredReplicas')}; it goes by {' and '.join(_metrics(item))}"
     )
     for condition in status.get("conditions") or []:
         yield f"  {condition['type']} {condition['status']}: {condition['message']}"
