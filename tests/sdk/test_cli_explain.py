@@ -160,7 +160,7 @@ def test_what_wakes_a_region_that_sleeps() -> None:
     unknown = {"reason": "NoData", "message": "no lag"}
     slept = [{"type": "ScaledToZero", "status": "True", "message": ""}]
     waking = {**AUTOSCALER, "status": {"conditions": slept}}
-    asleep = {"width": 0, "serving": 0, "asleep": True}
+    asleep: dict[str, Any] = {"width": 0, "serving": 0, "asleep": True}
     assert "Only a width that somebody sets wakes it" in explained(unknown, AUTOSCALER, **asleep)
     assert "can't wake it while the demand has no value" in explained(unknown, waking, **asleep)
     text = explained(signal(0.0), waking, **asleep)
