@@ -23,9 +23,9 @@ from streamgraft_common.adl import Autoscaling
 from streamgraft_common.autoscaler_spec import autoscaler_spec
 from streamgraft_common.resources import WidthChange
 from streamgraft_common.timestamps import from_rfc3339
-from streamgraft_metrics_adapter.prometheus.observations import FIRST_STAGE
 from streamgraft_metrics_adapter.signals.history import Sample
 
+FIRST_STAGE = "0"
 SPAN_SECONDS = 3600.0
 """So much of the past is replayed at most."""
 MOST_STEPS = int(SPAN_SECONDS / STEP_SECONDS)

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Any
 
 from streamgraft_common.quantities import parse
-from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES
 
 
 def requested_memory(spec: Mapping[str, Any]) -> int:
@@ -24,18 +23,6 @@ def requested_memory(spec: Mapping[str, Any]) -> int:
         if container.get("restartPolicy") == "Always":
             always += memory
     return math.ceil(max(most, always + sum(map(_memory, spec["containers"]))))
-
-
-def pool_memory(pod: Mapping[str, Any]) -> int:
-    """Return the bytes that a pod counts against the memory of a warm pool.
-
-    One that requests none counts as one that its job says nothing about: it takes memory as well.
-    """
-    default = int(parse(DEFAULT_RESOURCES["requests"]["memory"]))
-    try:
-        return requested_memory(pod["spec"]) or default
-    except (AttributeError, TypeError, ValueError):
-        return default  # a template that the API server refuses, with the reason
 
 
 def _memory(item: Mapping[str, Any]) -> Fraction:

@@ -36,7 +36,7 @@ from streamgraft_operator.kit.parsed import (
     region_spec,
     region_status,
 )
-from streamgraft_operator.manifests.requests import pool_memory
+from streamgraft_operator.manifests.pod_settings import pool_memory
 from streamgraft_operator.pe.pods import ended_seconds, lacks_room, warm_pod_view
 from streamgraft_operator.warm_pool.expectations import FRESH_SECONDS, Expectations
 from streamgraft_operator.warm_pool.sizing import Growth, drivers, usual_driver

@@ -20,7 +20,7 @@ from streamgraft_common.resources import (
     JobSpec,
     ProcessingElementStatus,
 )
-from streamgraft_operator.manifests.requests import pool_memory
+from streamgraft_operator.manifests.pod_settings import pool_memory
 
 Facts = dict[str, Any]
 
