@@ -24,11 +24,18 @@ class MeasuredChange:
     channels: int
     """Channels that came or went."""
     idle_seconds: float
-    """For how long they were there without serving."""
+    """For how long they were there without serving, on average."""
     still_channels: float
     """Shards that stood still, as they moved or their query started anew, in channels."""
     woke: bool = False
     """Whether the region had slept, so that all records waited until a channel served."""
+
+    def followed_by(self, rest: "MeasuredChange") -> "MeasuredChange":
+        """Return both as one change: that of which `rest` is the next part."""
+        channels = self.channels + rest.channels
+        idle = self.channels * self.idle_seconds + rest.channels * rest.idle_seconds
+        still = self.still_channels + rest.still_channels
+        return MeasuredChange(channels, idle / channels, still, self.woke)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="JSON",
         help="where savepoints are kept besides, of jobs that name no repository: '{\"s3\": {…}}'",
     )
-    add("--driver-starts", type=int, help="drivers that a region starts at a time; default: all")
+    add("--driver-starts", type=_count, help="drivers that a region starts at a time; default: all")
     add("--image", required=True, help="image of the PE runtime")
     add(
         "--image-pull-secret",
@@ -96,6 +96,12 @@ def _security(arguments: argparse.Namespace) -> TransportSecurity:
     if not arguments.kafka_tls:
         return TransportSecurity()
     return TransportSecurity(type="TLS", kafka_secret=arguments.kafka_secret)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
+    return int(text)
 
 
 def _network(text: str) -> str:

@@ -228,6 +228,12 @@ def pe_waiting(what: str) -> Event:
     return Event("Normal", "WaitingToLaunch", f"waiting for {what}")
 
 
+def pool_lacks_memory(driver_bytes: int, budget: str) -> Event:
+    """Report that not even one driver fits into the memory of a job's warm pool."""
+    message = f"no driver waits: one takes {driver_bytes / 2**20:.0f}Mi, warmPoolMemory is {budget}"
+    return Event("Warning", "WarmPoolLacksMemory", message)
+
+
 def pe_adopts(pod: str) -> Event:
     """Report that a launch adopts a pod of the warm pool."""
     return Event("Normal", "AdoptsWarmPod", f"pod {pod} of the warm pool takes up this PE")

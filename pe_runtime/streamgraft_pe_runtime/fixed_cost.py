@@ -39,3 +39,10 @@ class FixedCost:
         error = math.sqrt(left / (self._weight - 2) / self._spread)
         variable = (slope + _ERRORS * error) * self._records
         return min(max(1.0 - variable / self._seconds, 0.0), 1.0)
+
+    @property
+    def record_seconds(self) -> float:
+        """What a further record takes, at most; 0 while nothing is known."""
+        if self._weight < _LEAST_BATCHES or self._records <= 0:
+            return 0.0
+        return (1.0 - self.share) * self._seconds / self._records

@@ -22,6 +22,9 @@ _NEWEST = 0.2
 """Weight of the newest batch in the mean."""
 _CALM, _SHORT = 0.25, 0.75
 """CPU pressure up to which the whole share may be taken, and from which none."""
+_BEHIND = 2
+"""So many batches or intervals: who keeps up has no more work waiting, that of a batch that runs
+included."""
 _NOTICEABLE = 0.15
 """By less than this share an interval is not changed."""
 
@@ -72,6 +75,12 @@ class Pace:
         more = 1.0 - min(self._chosen / self.trigger_seconds, 1.0)
         return busy * (1.0 - self._fixed.share * more)
 
+    def is_behind(self, lag: int, batch_limit: int) -> bool:
+        """Return whether a query's waiting records would fill half a batch, or, where records are
+        dear, take longer than two batches or intervals."""
+        patience = _BEHIND * max(self._seconds, self.trigger_seconds)
+        return 2 * lag >= batch_limit or lag * self._fixed.record_seconds > patience
+
     def interval(self, now: float, work: Work) -> float:
         """Return the seconds between the triggers of each query of the PE. `now`: what they are."""
         if work.behind:
@@ -91,11 +100,6 @@ class Pace:
 
 def _is_near(wanted: float, now: float, longest: float) -> bool:
     return wanted != longest and abs(wanted - now) < _NOTICEABLE * now
-
-
-def is_behind(lag: int, batch_limit: int) -> bool:
-    """Return whether a query's waiting records would fill half a batch or more."""
-    return 2 * lag >= batch_limit
 
 
 def fill_a_batch(lag: int, batch_limit: int) -> bool:

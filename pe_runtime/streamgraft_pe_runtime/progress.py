@@ -20,7 +20,7 @@ from streamgraft_pe_runtime.log_starts import note_read_up
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.markers import Markers
 from streamgraft_pe_runtime.metrics import PeMetrics
-from streamgraft_pe_runtime.pacing import Pace, Work, fill_a_batch, is_behind
+from streamgraft_pe_runtime.pacing import Pace, Work, fill_a_batch
 from streamgraft_pe_runtime.plan import batch_limit
 from streamgraft_pe_runtime.positions import Positions, merged, place_in, read_checkpoint
 from streamgraft_pe_runtime.pressure import cpu_pressure
@@ -212,7 +212,7 @@ class Progress:
         """Let a shard's query look for records as often as the PE can afford."""
         now = watched.query.interval_seconds
         lag, limit = sum(watched.lags.values()), batch_limit(self._metadata)
-        watched.behind = is_behind(lag, limit)
+        watched.behind = self._pace.is_behind(lag, limit)
         queries, slots = len(self._queries), self._metadata.slots
         shards = len(watched.shards)
         work = Work(queries, slots, shards, watched.stateful, fill_a_batch(lag, limit), pressure)

@@ -111,6 +111,25 @@ async def test_a_region_that_could_never_wake_up_is_refused(
     await kube.patch(f"{path}/flights-enrich", {"spec": awake})
 
 
+async def test_what_only_demand_can_do_is_refused_of_other_metrics(
+    kube: KubeClient, namespace: str
+) -> None:
+    path = f"/apis/streamgraft.io/v1alpha1/namespaces/{namespace}/parallelregions"
+    await kube.create(path, REGION)
+    night = {"start": "22:00", "end": "06:00"}
+    for asked, message in (
+        ({"mode": "advise"}, "mode advise needs metric demand"),
+        ({"periods": [night, {**night, "minWidth": 2}]}, "periods with a minWidth need metric"),
+    ):
+        refused = {"autoscaling": {"metric": "lag-utilization", **asked}}
+        with pytest.raises(Invalid, match=message):
+            await kube.patch(f"{path}/flights-enrich", {"spec": refused})
+        await kube.patch(f"{path}/flights-enrich", {"spec": {"autoscaling": asked}})
+        await kube.patch(f"{path}/flights-enrich", {"spec": {"autoscaling": None}})
+    still = {"metric": "lag-utilization", "mode": "scale", "periods": [night]}
+    await kube.patch(f"{path}/flights-enrich", {"spec": {"autoscaling": still}})
+
+
 @pytest.mark.parametrize("width", [0, 5, "two"])
 async def test_scale_refuses_width(kube: KubeClient, namespace: str, width: object) -> None:
     """The same through /scale, which is what the autoscaler uses."""

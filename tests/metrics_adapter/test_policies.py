@@ -91,6 +91,30 @@ def test_the_price_is_that_of_the_regions_own_changes(
     assert price(*changes) == pytest.approx(expected)
 
 
+def part(before: int, after: int, serving: int, **more: Any) -> dict[str, Any]:
+    """Return a part of a divided change that serves so many seconds after the whole was wanted."""
+    at = f"2026-01-01T00:00:{serving}Z"
+    return change(before, after, servingAt=at, finishedAt=at, **more)
+
+
+def test_a_divided_change_costs_what_all_of_its_channels_waited() -> None:
+    """1 → 4 with channels that are warm one after the other, though there from the beginning."""
+    parts = [part(1, 2, 35)]
+    since = {"since": "2026-01-01T00:00:00Z"}
+    parts += [part(2, 3, 42, requestedAt="2026-01-01T00:00:36Z", **since)]
+    parts += [part(3, 4, 52, requestedAt="2026-01-01T00:00:43Z", **since)]
+    still = 2 / 8 * (2 + 3 + 4)
+    assert price(*parts) == pytest.approx(35 + 42 + 52 + 10 * still * PAUSE)
+    later = change(4, 5, requestedAt="2026-01-01T00:01:00Z", servingAt="2026-01-01T00:01:10Z")
+    assert "in 2 changes" in policy(*parts, later).price.reason
+
+
+def test_what_follows_a_wake_up_is_a_change_of_its_own() -> None:
+    woken = part(0, 1, 35)
+    rest = part(1, 2, 45, requestedAt="2026-01-01T00:00:36Z", since="2026-01-01T00:00:00Z")
+    assert "in 2 changes" in policy(woken, rest).price.reason
+
+
 def test_a_number_wins() -> None:
     assert price(change(1, 2), changeCostSeconds=100.0) == pytest.approx(400.0)
 

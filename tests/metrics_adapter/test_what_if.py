@@ -20,9 +20,17 @@ from streamgraft_autoscaler.pause import ExpectedPause
 from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.replay import seen_model
 from streamgraft_common.adl import Autoscaling
-from streamgraft_common.resources import WidthChange
+from streamgraft_common.resources import PARALLEL_REGION, WidthChange
+from streamgraft_metrics_adapter.api.routes.answers import region_answer
+from streamgraft_metrics_adapter.regions import region_of
 from streamgraft_metrics_adapter.signals.history import Sample
-from streamgraft_metrics_adapter.signals.what_if import MOST_STEPS, WhatIf, what_if
+from streamgraft_metrics_adapter.signals.provider import Reading
+from streamgraft_metrics_adapter.signals.what_if import (
+    MOST_STEPS,
+    WhatIf,
+    launch_seconds,
+    what_if,
+)
 
 BEGIN = 1_000_000.0
 POLICY = DemandPolicy(
@@ -101,6 +109,8 @@ def test_growth_is_by_the_policy_and_takes_the_time_of_a_start() -> None:
         )
         assert found.steps[-1].wanted_width == width == wanted.value
     slow = what_if(samples, now(load(600, capacity(200))), Autoscaling(), [GROWN], 0.9)
+    late = {"requested_at": "2026-01-01T00:02:50Z", "since": GROWN.requested_at}
+    assert launch_seconds([GROWN]) == launch_seconds([GROWN.model_copy(update=late)]) == 180
     quick = tried(samples, 0.9)
     assert slow.longest_wait_seconds > quick.longest_wait_seconds > 1
     assert (slow.replayed.largest_backlog or 0) > (quick.replayed.largest_backlog or 0) > 0
@@ -116,6 +126,19 @@ def test_the_settings_of_the_region_are_those_of_the_replay() -> None:
     samples = hour(lambda at: 600 if at < 1800 else 1600)
     assert tried(samples, 0.6, mode="advise").steps[-1].wanted_width == 24
     assert tried(samples, 0.6, max_width=10).steps[-1].wanted_width == 10
+
+
+def test_rest_tells_what_to_simulate_a_region_by() -> None:
+    """Its tightest stage, in records of the region, and how long its channels took to start."""
+    spec = {"job": "j", "region": "r", "width": 8, "maxWidth": 24, "key": ["k"]}
+    status = {"width": 8, "changes": [GROWN.to_wire()]}
+    region = region_of({**PARALLEL_REGION.manifest("j-r", "ns", spec), "status": status})
+    around = now(load(1000, capacity(200)), load(1000, capacity(50)))
+    told = region_answer(region, [Reading(region, "demand", around, None)]).model
+    assert told
+    assert (told.true_rate, told.launch_seconds, told.pause_seconds) == (50, 180, 1)
+    unknown = now(load(0, None))
+    assert region_answer(region, [Reading(region, "demand", unknown, None)]).model is None
 
 
 def test_what_really_happened_stands_beside_it() -> None:

@@ -66,6 +66,8 @@ def test_our_repository_is_for_jobs_that_name_none() -> None:
     [
         ("--checkpoint-repository={}}", "Invalid JSON"),
         ('--checkpoint-repository={"s3": {}}', "s3: bucket: Field required"),
+        ("--driver-starts=0", "'0' is no whole number of 1 or more"),
+        ("--driver-starts=two", "'two' is no whole number of 1 or more"),
         ("--bundle-network=10.1.0.1/16", "10.1.0.1/16 has host bits set"),
     ],
 )

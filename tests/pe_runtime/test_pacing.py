@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgraft_common.triggers import LONGEST
 from streamgraft_pe_runtime.fixed_cost import FixedCost
-from streamgraft_pe_runtime.pacing import SHORTEST, Pace, Work, fill_a_batch, is_behind
+from streamgraft_pe_runtime.pacing import SHORTEST, Pace, Work, fill_a_batch
 from streamgraft_pe_runtime.pressure import cpu_pressure, parse
 
 
@@ -127,8 +127,26 @@ def test_behind_a_backlog_batches_follow_each_other(case: Case) -> None:
 
 def test_a_query_is_behind_from_half_a_batch_on() -> None:
     """And its batches follow each other as soon as each of them is full."""
-    assert [is_behind(lag, 100) for lag in (0, 49, 50)] == [False, False, True]
+    pace = Pace(1.0)
+    assert [pace.is_behind(lag, 100) for lag in (0, 49, 50)] == [False, False, True]
     assert [fill_a_batch(lag, 100) for lag in (50, 99, 100)] == [False, False, True]
+
+
+def test_where_records_are_dear_a_query_is_behind_with_few_of_them() -> None:
+    """10 ms each, and 0.1 s for any batch: two intervals' work is 200 records."""
+    pace = Pace(1.0)
+    for number in range(40):
+        records = 20 + number % 5
+        pace.took(0.1 + 0.01 * records, records, 0.1 + 0.01 * records)
+    assert [pace.is_behind(lag, 20_000) for lag in (20, 190, 210)] == [False, False, True]
+
+
+def test_a_burst_of_cheap_records_leaves_nobody_behind() -> None:
+    """What small batches take is not what their records take."""
+    pace = Pace(1.0)
+    for number in range(40):
+        pace.took(0.1001, 1 + number % 3, 0.1001)
+    assert not pace.is_behind(1000, 20_000)
 
 
 def test_the_kernel_says_whether_cpu_is_short() -> None:

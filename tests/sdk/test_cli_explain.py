@@ -1,9 +1,15 @@
 """`streamgraft explain region`: the text, from what the adapter and the HPA say."""
 
+import shlex
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from streamgraft.cli._explain import explanation
+import pytest
+import yaml
+from tests.promtool.check import passes
+
+from streamgraft.cli._explain import explanation, load_query
 from streamgraft_autoscaler import (
     Capacity,
     Demand,
@@ -15,11 +21,12 @@ from streamgraft_autoscaler import (
 from streamgraft_autoscaler.pause import expected_pause
 from streamgraft_autoscaler.pricing import MeasuredChange, measured_price
 
-AUTOSCALER = {
+AUTOSCALER: dict[str, Any] = {
     "metadata": {"name": "j-r"},
     "spec": {
         "minReplicas": 1,
         "maxReplicas": 8,
+        "metrics": [{"type": "Object", "object": {"metric": {"name": "demand"}}}],
         "behavior": {"scaleDown": {"stabilizationWindowSeconds": 1800}},
     },
     "status": {
@@ -30,12 +37,17 @@ AUTOSCALER = {
 }
 
 
-POOL = {"size": "auto", "memory": "2Gi", "drivers": 3, "ready": 2}
+POOL = {"size": "auto", "memory": "2Gi", "drivers": 3, "ready": 2, "kinds": 1, "driverBytes": 2**29}
 APART = {"totals": "a query per shard, where one was planned"}
 
 
-def explained(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any) -> str:
-    """Return the explanation of a region of width 2 with this demand."""
+def explained(
+    signal: dict[str, Any],
+    *autoscalers: dict[str, Any],
+    pool: dict[str, Any] | None = None,
+    **more: Any,
+) -> str:
+    """Return the explanation of a region of width 2 with this demand; `pool`: what differs."""
     region = {
         "namespace": "ns",
         "name": "j-r",
@@ -49,7 +61,7 @@ def explained(signal: dict[str, Any], *autoscalers: dict[str, Any], **more: Any)
         "signals": {"demand": signal},
         **more,
     }
-    return "\n".join(explanation(region, list(autoscalers), POOL, APART))
+    return "\n".join(explanation(region, list(autoscalers), {**POOL, **(pool or {})}, APART))
 
 
 PRICE = measured_price([MeasuredChange(1, 30.0, 1.0)], 1.0)
@@ -78,10 +90,59 @@ def test_inputs_decision_and_what_would_change_it() -> None:
     assert "a busy channel does 100.0 records/s" in text
     assert "the width grows above 190 records/s of work and fewer channels do below 64" in text
     assert "Decision: width 2" in text
-    assert "streamgraft replay PROMETHEUS_URL --true-rate 100 --shards 8 --query 'clamp_min" in text
-    assert 'streamgraft_pe_input_end_offset{namespace="ns",streams_job="j",region="r"' in text
     assert "ScalingActive True: valid" in text
     assert "to shrink, the need must last for 1800 s" in text
+
+
+def test_it_says_how_to_replay_the_regions_own_load() -> None:
+    """By what was measured of it: also of its skew, and of what a width change takes."""
+    assert "streamgraft replay" not in explained(signal(100.0))
+    model = {"trueRate": 25.0, "lossPerChannel": 0.02, "largestShard": 0.4, "batchSeconds": 2.0}
+    model |= {"batchCostSeconds": 0.0, "launchSeconds": 47.0, "pauseSeconds": 2.5}
+    text = explained(signal(100.0), model=model)
+    typed = shlex.split(text.splitlines()[-1])
+    assert typed[:3] == ["streamgraft", "replay", "PROMETHEUS_URL"]
+    assert " ".join(typed[3:-1]) == (
+        "--true-rate 25 --shards 8 --loss-per-channel 0.02 --largest-shard 0.4 --batch 2"
+        " --batch-cost 0 --launch 47 --pause 2.5 --query"
+    )
+    assert typed[-1] == load_query("ns", "j", "r")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("gaps", "rate"), [(0, 20), (5, 16), (None, 20)])
+def test_the_load_is_counted_in_records(gaps: int | None, rate: float, tmp_path: Path) -> None:
+    """As true rates are: transactions leave offsets without a record. None: nobody tells it."""
+    labels = 'namespace="ns",streams_job="j",region="r",stage="0"'
+    told = {"rows": 20, "gaps": gaps} if gaps is not None else {}
+    series = [
+        (f'streamgraft_pe_input_{name}_total{{{labels},pod="a"}}', f"0+{step}x90")
+        for name, step in told.items()
+    ]
+    ends = f'streamgraft_pe_input_end_offset{{{labels},topic="t",partition="0",pod="a"}}'
+    series.append((ends, "0+100x90"))
+    query = load_query("ns", "j", "r")
+    expected = {"expr": query, "eval_time": "7m", "exp_samples": [{"labels": "{}", "value": rate}]}
+    case = {
+        "interval": "5s",
+        "input_series": [{"series": name, "values": values} for name, values in series],
+        "promql_expr_test": [expected],
+    }
+    cases = tmp_path / "cases.yaml"
+    cases.write_text(yaml.safe_dump({"evaluation_interval": "5s", "tests": [case]}))
+    passes(cases)
+
+
+def test_it_says_what_decides_where_the_demand_does_not() -> None:
+    names = ("relative_lag_change_rate_gated", "utilization")
+    metrics = [{"type": "Object", "object": {"metric": {"name": name}}} for name in names]
+    metrics.append({"type": "ContainerResource", "containerResource": {"name": "cpu"}})
+    other = {**AUTOSCALER, "spec": {**AUTOSCALER["spec"], "metrics": metrics}}
+    text = explained(signal(100.0), other)
+    assert "it goes by relative_lag_change_rate_gated and utilization and cpu" in text
+    assert "The demand, by which nothing is decided here: width 2" in text
+    assert "Decision" not in text
+    assert "it goes by demand" in explained(signal(100.0), AUTOSCALER)
 
 
 def test_it_shows_what_held_the_width() -> None:
@@ -99,7 +160,7 @@ def test_what_wakes_a_region_that_sleeps() -> None:
     unknown = {"reason": "NoData", "message": "no lag"}
     slept = [{"type": "ScaledToZero", "status": "True", "message": ""}]
     waking = {**AUTOSCALER, "status": {"conditions": slept}}
-    asleep = {"width": 0, "serving": 0, "asleep": True}
+    asleep: dict[str, Any] = {"width": 0, "serving": 0, "asleep": True}
     assert "Only a width that somebody sets wakes it" in explained(unknown, AUTOSCALER, **asleep)
     assert "can't wake it while the demand has no value" in explained(unknown, waking, **asleep)
     text = explained(signal(0.0), waking, **asleep)
@@ -122,6 +183,19 @@ def test_a_region_without_channels_is_not_said_to_be_busy() -> None:
 
 def test_it_says_what_waits_for_the_next_step_up() -> None:
     assert "2 of 3 drivers wait ready; as many as the policies expect" in explained(signal(100.0))
+
+
+def test_it_says_why_no_driver_waits() -> None:
+    """One of them is larger than what all may take."""
+    text = explained(signal(100.0), pool={"drivers": 0, "ready": 0, "driverBytes": 3 * 2**30})
+    assert "0 of 0 drivers wait ready; one takes 3072Mi, warmPoolMemory is 2Gi" in text
+    assert "as many as the policies" not in text
+
+
+def test_it_says_that_a_pool_has_one_kind_of_driver() -> None:
+    assert "kinds of drivers" not in explained(signal(100.0))
+    text = explained(signal(100.0), pool={"kinds": 2})
+    assert "of the 2 kinds of drivers of a channel it has one: the others start cold" in text
 
 
 def test_it_says_which_stages_run_more_queries_than_planned() -> None:

@@ -70,6 +70,24 @@ def test_settings_of_the_autoscaling_are_tried(load: Path) -> None:
     assert "objective missed  0.00%" not in result.output
 
 
+@pytest.mark.parametrize(
+    "seen",
+    [
+        ["--largest-shard", "0.9"],
+        ["--loss-per-channel", "0.2"],
+        ["--launch", "600"],
+        ["--pause", "300"],
+        ["--batch-cost", "0.5"],
+        ["--batch", "300"],
+    ],
+)
+def test_what_was_seen_of_a_region_makes_it_worse(load: Path, seen: list[str]) -> None:
+    runs = (CliRunner().invoke(app, ["replay", str(load), *MODEL, *it]).output for it in ([], seen))
+    even, worse = runs
+    assert "width changes" in worse
+    assert worse != even
+
+
 @pytest.mark.parametrize("result", [[], [{"metric": {}, "values": [[1e9, "1"]]}]])
 def test_too_little_of_prometheus_says_what_to_do(tmp_path: Path, result: list[object]) -> None:
     """A job that has just started, or a query that finds nothing."""
@@ -91,6 +109,65 @@ def test_too_little_of_prometheus_says_what_to_do(tmp_path: Path, result: list[o
 def test_what_is_wrong_is_reported(load: Path, arguments: list[str], message: str) -> None:
     typed = [str(load) if item == "LOAD" else item for item in arguments]
     result = CliRunner().invoke(app, ["replay", *typed, *MODEL])
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+
+
+HPA = """
+spec:
+  minReplicas: 1
+  maxReplicas: {most}
+  metrics:
+    - type: Object
+      object: {{metric: {{name: demand}}, target: {{type: AverageValue, averageValue: "{target}"}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        (HPA.format(most="eight", target=1), "maxReplicas must be a whole number, 1 or more"),
+        (HPA.format(most=8, target=0), "the averageValue of a target must be above 0, not '0'"),
+        (HPA.format(most=8, target="1.2.3"), "'1.2.3' is no quantity"),
+        (HPA.format(most=8, target="1e999"), "'1e999' is no quantity"),
+        ("a: b: c", "mapping values are not allowed"),
+        ("", "not a HorizontalPodAutoscaler"),
+        (b"\xff\xfe", "is no text in UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_an_hpa_is_said(
+    load: Path, tmp_path: Path, manifest: str | bytes, message: str
+) -> None:
+    file = tmp_path / "hpa.yaml"
+    file.write_bytes(manifest if isinstance(manifest, bytes) else manifest.encode())
+    result = CliRunner().invoke(app, ["replay", str(load), *MODEL, "--hpa", str(file)])
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+
+
+def test_an_hpa_of_ones_own_is_tried(load: Path, tmp_path: Path) -> None:
+    file = tmp_path / "hpa.yaml"
+    file.write_text(HPA.format(most=2, target=1))
+    result = CliRunner().invoke(app, ["replay", str(load), *MODEL, "--hpa", str(file)])
+    assert result.exit_code == 0, result.output
+    assert "width 2: demand above target" in result.output
+    assert "width 3" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ((0, 60, 60.001, 86_400), "points in time that are 0.001 s apart, and lasts 86400 s"),
+        ((0, 60, math.inf), "each later than the one before"),
+        ((0, math.nan, 60), "each later than the one before"),
+    ],
+)
+def test_times_that_make_no_load_are_refused(
+    tmp_path: Path, times: tuple[float, ...], message: str
+) -> None:
+    file = tmp_path / "load.csv"
+    file.write_text("\n".join(["seconds,records_per_second", *(f"{at},5" for at in times)]))
+    result = CliRunner().invoke(app, ["replay", str(file), *MODEL])
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
 

@@ -81,7 +81,7 @@ def ignore_what_pods_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shard counts as free although another pod says that it holds it."""
     of = PeView.of
 
-    def view(spec: Any, status: Any, pods: frozenset[str], **more: bool) -> PeView:
+    def view(spec: Any, status: Any, pods: frozenset[str], **more: Any) -> PeView:
         return replace(of(spec, status, pods, **more), held={})
 
     monkeypatch.setattr(PeView, "of", staticmethod(view))
@@ -139,7 +139,7 @@ def ignore_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hand-over that takes every report for one of the present epoch."""
     of = PeView.of
 
-    def view(spec: Any, status: Any, pods: frozenset[str], **more: bool) -> PeView:
+    def view(spec: Any, status: Any, pods: frozenset[str], **more: Any) -> PeView:
         return replace(of(spec, status, pods, **more), applied_epoch=10**6)
 
     monkeypatch.setattr(PeView, "of", staticmethod(view))

@@ -79,9 +79,10 @@ def spec_of(manifest: Mapping[str, Any]) -> Spec:
         spec = manifest["spec"]
         behavior = spec.get("behavior")
         up, down = ((behavior or {}).get(name) or {} for name in ("scaleUp", "scaleDown"))
+        least = _whole("minReplicas", spec.get("minReplicas", 1), 0)
         return Spec(
-            min_replicas=int(spec.get("minReplicas", 1)),
-            max_replicas=int(spec["maxReplicas"]),
+            min_replicas=least,
+            max_replicas=_whole("maxReplicas", spec["maxReplicas"], max(least, 1)),
             metrics=tuple(_metric(item) for item in spec["metrics"]),
             scale_up=_rules(up, 0, [("Pods", 4), ("Percent", 100)]),
             scale_down=_rules(down, DEFAULT_SCALE_DOWN_SECONDS, [("Percent", 100)]),
@@ -94,19 +95,42 @@ def spec_of(manifest: Mapping[str, Any]) -> Spec:
 def milli(quantity: str) -> int:
     """Return a Kubernetes quantity in thousandths, rounded up. Raises SpecError."""
     match = _QUANTITY.fullmatch(quantity)
-    if match is None or match[2] not in _SUFFIXES:
-        raise SpecError(f"{quantity!r} is no quantity")
-    # Decimal fractions like 0.8 are not exact: what is off by less than rounding is exact.
-    return math.ceil(round(float(match[1]) * _SUFFIXES[match[2]] * 1000, 6))
+    try:
+        if match is None:
+            raise ValueError
+        # Decimal fractions like 0.8 are not exact: what is off by less than rounding is exact.
+        return math.ceil(round(float(match[1]) * _SUFFIXES[match[2]] * 1000, 6))
+    except (KeyError, ValueError, OverflowError):
+        raise SpecError(f"{quantity!r} is no quantity") from None
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise SpecError(f"{name} must be a whole number, {least} or more, not {value!r}")
+    return value
+
+
+def _target(name: str, value: object) -> int:
+    """Return a target's quantity in thousandths; as for the API server, it must be above 0."""
+    found = milli(str(value))
+    if found <= 0:
+        raise SpecError(f"the {name} of a target must be above 0, not {value!r}")
+    return found
 
 
 def _rules(rules: Mapping[str, Any], stabilization: int, policies: list[tuple[Any, int]]) -> Rules:
     given = [
-        ScalingPolicy(policy["type"], int(policy["value"]), int(policy["periodSeconds"]))
+        ScalingPolicy(
+            policy["type"],
+            _whole("the value of a policy", policy["value"], 1),
+            _whole("periodSeconds", policy["periodSeconds"], 1),
+        )
         for policy in rules.get("policies") or []
     ]
     return Rules(
-        stabilization_seconds=int(rules.get("stabilizationWindowSeconds", stabilization)),
+        stabilization_seconds=_whole(
+            "stabilizationWindowSeconds", rules.get("stabilizationWindowSeconds", stabilization), 0
+        ),
         policies=tuple(given or [ScalingPolicy(type, value, 15) for type, value in policies]),
         select=rules.get("selectPolicy", "Max"),
         tolerance=milli(str(rules["tolerance"])) / 1000
@@ -123,7 +147,9 @@ def _metric(item: Mapping[str, Any]) -> Metric:
     name = body["name"] if source == "Resource" else body["metric"]["name"]
     target = body["target"]
     if "averageUtilization" in target:
-        return Metric(name, source, "Utilization", int(target["averageUtilization"]))
+        percent = _whole("averageUtilization", target["averageUtilization"], 1)
+        return Metric(name, source, "Utilization", percent)
     if "averageValue" in target:
-        return Metric(name, source, "AverageValue", milli(str(target["averageValue"])))
-    return Metric(name, source, "Value", milli(str(target["value"])))
+        value = _target("averageValue", target["averageValue"])
+        return Metric(name, source, "AverageValue", value)
+    return Metric(name, source, "Value", _target("value", target["value"]))

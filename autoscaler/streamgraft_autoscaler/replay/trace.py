@@ -9,6 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 COLUMNS = ("seconds", "records_per_second")
+MOST_STEPS = 5_000_000
+"""More than two years, a step for each quarter of a minute."""
 
 
 class TraceError(ValueError):
@@ -78,12 +80,17 @@ def read_prometheus(name: str, document: Mapping[str, Any]) -> Trace:
 def from_points(name: str, points: list[tuple[float, float]]) -> Trace:
     """Return the trace of (seconds, records/s), whose times grow. Raises TraceError."""
     gaps = [after[0] - before[0] for before, after in pairwise(points)]
-    if not gaps or min(gaps) <= 0:
+    if not gaps or not all(0 < gap < math.inf for gap in gaps):
         raise TraceError(f"{name} needs two points in time or more, each later than the one before")
     if not all(math.isfinite(rate) and rate >= 0 for _, rate in points):
         raise TraceError(f"{name} has a rate that is negative or no number")
     step, rates = min(gaps), list[float]()
-    start = points[0][0]
+    start, end = points[0][0], points[-1][0]
+    if (end - start) / step > MOST_STEPS:
+        raise TraceError(
+            f"{name} has points in time that are {step:g} s apart, and lasts {end - start:g} s,"
+            f" which makes more than {MOST_STEPS:,} steps: leave out points that are so close"
+        )
     for (_, rate), (until, _) in pairwise(points):
         rates += [rate] * (round((until - start) / step) - len(rates))
     return Trace(name, step, (*rates, points[-1][1]))

@@ -79,6 +79,9 @@ class WidthChange(Model):
     """Epoch of its assignment."""
     requested_at: str
     """When the operator saw the wanted width."""
+    since: str | None = None
+    """When the first of its new channels was made, if that was before: the change goes on from one
+    that was divided, or from another wanted width."""
     decided_at: str | None = None
     """When all new channels were ready and shards began to move."""
     serving_at: str | None = None
@@ -100,6 +103,11 @@ class WidthChange(Model):
     """Whether it takes back the change before it."""
     failure: str | None = None
     """Why it was rolled back."""
+
+    @property
+    def began_at(self) -> str:
+        """When it began to cost something: with its first new channel, or when it was wanted."""
+        return self.since or self.requested_at
 
 
 class AvoidedWidth(Model):
@@ -169,6 +177,18 @@ PARALLEL_REGION = CustomKind(
             " || self.autoscaling.minWidth > 0 || !has(self.autoscaling.metric)"
             " || self.autoscaling.metric == 'demand'",
             message="minWidth 0 needs metric demand: without pods no other has a value",
+        ),
+        CelRule(
+            rule="!has(self.autoscaling) || !has(self.autoscaling.mode)"
+            " || self.autoscaling.mode == 'scale' || !has(self.autoscaling.metric)"
+            " || self.autoscaling.metric == 'demand'",
+            message="mode advise needs metric demand: others say no width",
+        ),
+        CelRule(
+            rule="!has(self.autoscaling) || !has(self.autoscaling.periods)"
+            " || !self.autoscaling.periods.exists(period, has(period.minWidth))"
+            " || !has(self.autoscaling.metric) || self.autoscaling.metric == 'demand'",
+            message="periods with a minWidth need metric demand",
         ),
         CelRule(
             rule="self.maxWidth == oldSelf.maxWidth && self.key == oldSelf.key"

@@ -219,8 +219,8 @@ class RuntimeStatus(Model):
     reusable: bool = False
     """Whether the pod works for another PE if this one is deleted while it holds no shard."""
     behind: bool = False
-    """Whether more records wait than half a batch takes. Said once it is so, and taken back when it
-    has not been so for some seconds."""
+    """Whether more records wait than half a batch takes, or than are done in two trigger intervals.
+    Said once it is so, and taken back when it has not been so for some seconds."""
     apart: str = ""
     """Why each shard has a query of its own though its stage could share one: what Spark's plan, or
     the driver's settings, have that was not tried with several."""

@@ -37,8 +37,34 @@ def _price(region: Region, pause_seconds: float) -> ChangePrice:
     """Return what a width change must save: as asked for, or as the region's own changes cost."""
     if (asked := region.autoscaling.change_cost_seconds) is not None:
         return ChangePrice.given(asked)
-    measured = (_measured(change, region.spec.max_width) for change in region.status.changes)
-    return measured_price([change for change in measured if change], pause_seconds)
+    return measured_price(_measured_changes(region), pause_seconds)
+
+
+def _measured_changes(region: Region) -> list[MeasuredChange]:
+    """Return what the region's changes took, oldest first; one that was divided counts once."""
+    found: list[MeasuredChange] = []
+    before: WidthChange | None = None
+    for change in region.status.changes:
+        measured = _measured(change, region.spec.max_width)
+        if measured is None:
+            before = None
+            continue
+        if before and _goes_on(change, before):
+            found[-1] = found[-1].followed_by(measured)
+        else:
+            found.append(measured)
+        before = change
+    return found
+
+
+def _goes_on(change: WidthChange, before: WidthChange) -> bool:
+    """Return whether a change brings channels that had been made when the one before served.
+
+    After a sleep it is a change of its own: records waited for the first channel only.
+    """
+    if not change.since or not before.serving_at or before.from_width == 0:
+        return False
+    return from_rfc3339(change.since) < from_rfc3339(before.serving_at)
 
 
 def _measured(change: WidthChange, shards: int) -> MeasuredChange | None:
@@ -47,7 +73,7 @@ def _measured(change: WidthChange, shards: int) -> MeasuredChange | None:
     ended = change.serving_at if channels > 0 else change.finished_at
     if change.failure or change.rollback or not channels or not ended:
         return None
-    idle_seconds = max(from_rfc3339(ended) - from_rfc3339(change.requested_at), 0.0)
+    idle_seconds = max(from_rfc3339(ended) - from_rfc3339(change.began_at), 0.0)
     # An operator that knew the latter not yet may have noted the change.
     still = max(len(change.moved_shards), change.affected_shards)
     still_channels = still / shards * max(change.from_width, change.to_width)

@@ -173,7 +173,7 @@ def _experiment(
     spec = autoscaler_spec(settings, demand.policy.shards, {})
     return Experiment(
         trace=Trace("the last hour", STEP_SECONDS, tuple(slot.rate for slot in slots)),
-        model=seen_model(demand, FIRST_STAGE, _launch_seconds(changes)),
+        model=seen_model(demand, FIRST_STAGE, launch_seconds(changes)),
         autoscaler=spec_of({"spec": spec}),
         policy=replace(demand.policy, target_utilization=settings.target_utilization),
         objective_seconds=demand.policy.catch_up_seconds,
@@ -182,10 +182,10 @@ def _experiment(
     )
 
 
-def _launch_seconds(changes: Sequence[WidthChange]) -> float:
+def launch_seconds(changes: Sequence[WidthChange]) -> float:
     """Return how long new channels took until all could serve; the median of what is known."""
     took = [
-        max(from_rfc3339(change.decided_at) - from_rfc3339(change.requested_at), 0.0)
+        max(from_rfc3339(change.decided_at) - from_rfc3339(change.began_at), 0.0)
         for change in changes
         if change.decided_at and change.to_width > change.from_width and not change.failure
     ]

@@ -1,8 +1,10 @@
 """What the settings of a PE put into its pod: volumes, environment, JVM options, privileges."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from streamgraft_common.quantities import parse
 from streamgraft_common.resources import (
     CheckpointRepository,
     PodSettings,
@@ -10,6 +12,7 @@ from streamgraft_common.resources import (
     VolumeClaim,
 )
 from streamgraft_operator.manifests.metadata import digest
+from streamgraft_operator.manifests.requests import requested_memory
 from streamgraft_operator.settings import Settings
 
 DATA_PATH = "/var/lib/streamgraft/data"
@@ -245,3 +248,15 @@ def _debug(settings: PodSettings) -> bool:
 
 def _profiles(settings: PodSettings) -> str:
     return f"{settings.data_path or DATA_PATH}/{PROFILES}"
+
+
+def pool_memory(pod: Mapping[str, Any]) -> int:
+    """Return the bytes that a pod counts against the memory of a warm pool.
+
+    One that requests none counts as one that its job says nothing about: it takes memory as well.
+    """
+    default = int(parse(DEFAULT_RESOURCES["requests"]["memory"]))
+    try:
+        return requested_memory(pod["spec"]) or default
+    except (AttributeError, TypeError, ValueError):
+        return default  # a template that the API server refuses, with the reason

@@ -181,5 +181,8 @@ def pe_view(caches: Caches, item: Object) -> PeView:
     status = pe_status(item)
     reporter = status.runtime.pod_uid if status.runtime else ""  # runs, if the cache lags
     running = (pod.uid for pod in pods if pod.alive or (pod.uid == reporter and not pod.ended))
-    earlier = any(pod.alive and pod.pe_uid != item["metadata"]["uid"] for pod in pods)
-    return PeView.of(pe_spec(item), status, frozenset(running), orphaned=earlier)
+    metadata = item["metadata"]
+    earlier = any(pod.alive and pod.pe_uid != metadata["uid"] for pod in pods)
+    created = from_rfc3339(metadata["creationTimestamp"])
+    spec = pe_spec(item)
+    return PeView.of(spec, status, frozenset(running), orphaned=earlier, created_at=created)

@@ -71,6 +71,8 @@ class PeView:
     """Why it is not ready, as its status says."""
     apart: str = ""
     """Why it runs a query per shard though one for all was planned, as its pod reports."""
+    created_at: float | None = None
+    """When its ProcessingElement was created (Unix time, full seconds)."""
 
     @classmethod
     def of(
@@ -80,6 +82,7 @@ class PeView:
         pods: frozenset[str],
         *,
         orphaned: bool = False,
+        created_at: float | None = None,
     ) -> Self:
         """Return the view of an existing PE; `pods`: uids of its pods that may be running.
 
@@ -123,6 +126,7 @@ class PeView:
             launch_count=status.launch_count,
             message=status.message,
             apart=current.apart,
+            created_at=created_at,
         )
 
 

@@ -1,9 +1,9 @@
 """What a region's status notes of its last width change, and where that has shards go. Pure."""
 
 from streamgraft_common.resources import ParallelRegionStatus, WidthChange
-from streamgraft_common.timestamps import to_rfc3339
+from streamgraft_common.timestamps import from_rfc3339, to_rfc3339
 from streamgraft_operator.graph.assignment import assign, concerned
-from streamgraft_operator.region.shards import Shards
+from streamgraft_operator.region.shards import Shards, assigned_width
 from streamgraft_operator.region.view import RegionView
 
 
@@ -42,3 +42,23 @@ def decided(view: RegionView, status: ParallelRegionStatus) -> ParallelRegionSta
             "assignment": {str(shard): channel for shard, channel in assignment.items()},
         }
     )
+
+
+def there_since(view: RegionView, status: ParallelRegionStatus) -> str | None:
+    """Return when the first channel beyond those of `status` was made, None if there is none yet.
+
+    Channels that were to go, and are wanted again, count from then on: that they had been there is
+    part of the change that they were to go with.
+    """
+    width = assigned_width(status.assignment)
+    if view.width <= width:
+        return None
+    made = (pe.created_at for pe in view.pes if pe.exists and pe.channel == width)
+    first = min((at for at in made if at is not None), default=view.now)
+    ended = (
+        from_rfc3339(change.finished_at)
+        for change in status.changes
+        if change.finished_at and (change.failure or change.to_width < change.from_width)
+    )
+    since = max((first, *ended))
+    return to_rfc3339(since) if since < view.now else None

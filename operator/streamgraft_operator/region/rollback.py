@@ -38,9 +38,20 @@ def without(status: ParallelRegionStatus, width: int) -> list[AvoidedWidth]:
 
 def overdue(view: RegionView, change: WidthChange, seconds: float) -> bool:
     """Return whether the phase that a change is in has lasted so long, but for a savepoint in which
-    nothing could move."""
-    began = from_rfc3339(change.decided_at or change.requested_at)
-    return view.now - max(began, view.parked_until) >= seconds
+    nothing could move.
+
+    Channels start from when the first of them was made, whatever widths are wanted meanwhile, or
+    from the end of the change before: with that some of them were there.
+    """
+    if change.decided_at or not change.since:
+        return has_lasted(view, change.decided_at or change.requested_at, seconds)
+    ended = [before.finished_at for before in view.status.changes[:-1] if before.finished_at]
+    return has_lasted(view, max((change.since, *ended), key=from_rfc3339), seconds)
+
+
+def has_lasted(view: RegionView, began: str, seconds: float) -> bool:
+    """Return whether it is so long since a time (RFC 3339) that counts as `overdue` does."""
+    return view.now - max(from_rfc3339(began), view.parked_until) >= seconds
 
 
 def _find(entries: Iterable[AvoidedWidth], width: int) -> AvoidedWidth | None:

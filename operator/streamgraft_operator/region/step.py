@@ -30,9 +30,9 @@ from streamgraft_operator.events import Event
 from streamgraft_operator.graph.assignment import assign
 from streamgraft_operator.kit.conditions import merged
 from streamgraft_operator.pe.view import PeView, ReleaseView, ShardView
-from streamgraft_operator.region.changes import changed, decided
+from streamgraft_operator.region.changes import changed, decided, there_since
 from streamgraft_operator.region.conditions import asleep, ready, resizing, skewed
-from streamgraft_operator.region.rollback import avoid, avoided, overdue, without
+from streamgraft_operator.region.rollback import avoid, avoided, has_lasted, overdue, without
 from streamgraft_operator.region.shards import (
     Shards,
     SpecUpdate,
@@ -263,6 +263,7 @@ def _begin_change(view: RegionView, status: ParallelRegionStatus, event: Event) 
         to_width=view.width,
         epoch=status.epoch + 1,
         requested_at=to_rfc3339(view.now),
+        since=there_since(view, status),
         savepoint=names.width_savepoint(region, round(view.now)) if saves else None,
     )
     progress = _Progress(status.model_copy(update={"changes": [*status.changes, change]}), (event,))
@@ -289,7 +290,7 @@ def _warm_up(view: RegionView, change: WidthChange) -> _Progress:
     if not cold:
         return _decide(view, _Progress(status))
     warm = shards.warm(change.from_width, change.to_width)
-    if warm > change.from_width and overdue(view, change, PATIENCE_SECONDS):
+    if warm > change.from_width and has_lasted(view, change.requested_at, PATIENCE_SECONDS):
         event = events.width_change_divided(change.to_width, warm)
         return _decide(view, _Progress(changed(status, change, to_width=warm), (event,)))
     if not overdue(view, change, view.deadline_seconds):

@@ -15,7 +15,7 @@ from streamgraft_common.kube.store import Key
 from streamgraft_common.quantities import parse
 from streamgraft_common.resources import JobSpec, ParallelRegionSpec, ParallelRegionStatus
 from streamgraft_common.timestamps import from_rfc3339
-from streamgraft_operator import manifests
+from streamgraft_operator import events, manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import GraphError, PlannedPe
@@ -36,8 +36,7 @@ from streamgraft_operator.kit.parsed import (
     region_spec,
     region_status,
 )
-from streamgraft_operator.manifests.pod_settings import DEFAULT_RESOURCES
-from streamgraft_operator.manifests.requests import requested_memory
+from streamgraft_operator.manifests.pod_settings import pool_memory
 from streamgraft_operator.pe.pods import ended_seconds, lacks_room, warm_pod_view
 from streamgraft_operator.warm_pool.expectations import FRESH_SECONDS, Expectations
 from streamgraft_operator.warm_pool.sizing import Growth, drivers, usual_driver
@@ -56,6 +55,8 @@ class WarmPoolController(Controller):
         self._context = context
         self._caches = context.caches
         self._expectations = Expectations(context.client)
+        self._too_large: dict[Key, events.Event] = {}
+        """What was said of jobs whose drivers exceed the memory of their pools."""
 
     @property
     def watches(self) -> Sequence[Watch]:
@@ -77,6 +78,7 @@ class WarmPoolController(Controller):
         job = self._caches.jobs.get(key)
         if job is None or "deletionTimestamp" in job["metadata"]:
             self._expectations.forget(key)
+            self._too_large.pop(key, None)
             return None
         job = await self._context.versions.running(job)
         waiting = self._caches.pods_by_pool.get(key)
@@ -93,9 +95,11 @@ class WarmPoolController(Controller):
         spec, settings = expansion.spec, self._context.settings
         make = partial(manifests.warm_pod, pe=pe, owner=owner_of(job), spec=spec, settings=settings)
         try:
-            pod_bytes = _pod_bytes(make("")) if regions else 0
+            pod_bytes = pool_memory(make("")) if regions else 0
         except manifests.PodForbidden:
             return None  # the Job says why
+        if regions:
+            self._check_room(key, job, pod_bytes, spec.warm_pool_memory)
         now = time.time()
         ended = ((name, ended_seconds(pod, now)) for name, pod in pods.items())
         decision = step(
@@ -135,6 +139,16 @@ class WarmPoolController(Controller):
             and spec.autoscaling.mode == "scale"
             and spec.width > 0
         }
+
+    def _check_room(self, key: Key, job: Object, pod_bytes: int, budget: str) -> None:
+        """Say so, once, if not even one driver may wait."""
+        if pod_bytes <= int(parse(budget)):
+            self._too_large.pop(key, None)
+            return
+        event = events.pool_lacks_memory(pod_bytes, budget)
+        if self._too_large.get(key) != event:
+            self._too_large[key] = event
+            self._context.recorder.record(job, event)
 
     async def _growing(
         self, key: Key, scaled: Mapping[str, Scaled], expansion: Expansion
@@ -184,18 +198,6 @@ def _typical(expansion: Expansion, driver: str | None) -> tuple[str, PlannedPe]:
     pes = [(_driver(expansion, pe), pe) for pe in expansion.topology.pes]
     driver = driver or Counter(driver for driver, _ in pes).most_common(1)[0][0]
     return driver, dict(pes)[driver]
-
-
-def _pod_bytes(pod: Object) -> int:
-    """Return what a pod counts against the memory of a pool.
-
-    One that requests none counts as one that its job says nothing about: it takes memory as well.
-    """
-    default = int(parse(DEFAULT_RESOURCES["requests"]["memory"]))
-    try:
-        return requested_memory(pod["spec"]) or default
-    except (AttributeError, TypeError, ValueError):
-        return default  # a template that the API server refuses, with the reason
 
 
 def _size(spec: JobSpec, regions: Sequence[Growth], driver: str, now: float, pod_bytes: int) -> int:

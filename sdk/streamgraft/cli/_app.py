@@ -291,6 +291,16 @@ def replay(
     objective: Annotated[float, typer.Option(help="Longest delay of a record, seconds.")] = 60.0,
     launch: Annotated[float, typer.Option(help="Seconds until a new channel is warm.")] = 30.0,
     pause: Annotated[float, typer.Option(help="Seconds that a moved shard stands still.")] = 1.0,
+    loss_per_channel: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the rate that each further channel costs.")
+    ] = 0.0,
+    largest_shard: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the records in one shard; 0: even.")
+    ] = 0.0,
+    batch: Annotated[float, typer.Option(min=1e-3, help="Seconds from batch to batch.")] = 1.0,
+    batch_cost: Annotated[
+        float, typer.Option(min=0, help="Busy seconds of a batch without records.")
+    ] = 0.05,
     query: Annotated[str | None, typer.Option(help="PromQL: the region's records/s.")] = None,
     hours: Annotated[float, typer.Option(help="Hours to ask Prometheus for.")] = 24.0,
     settings: Annotated[
@@ -305,7 +315,9 @@ def replay(
     from streamgraft_autoscaler.replay import RegionModel
 
     output.use(output_format)
-    model = RegionModel(true_rate, shards, launch_seconds=launch, pause_seconds=pause)
+    model = RegionModel(
+        true_rate, shards, loss_per_channel, largest_shard, batch, batch_cost, launch, pause
+    )
     _replay.run(
         _replay.Request(load, query, hours, model, objective, tuple(settings or ()), hpa, svg)
     )

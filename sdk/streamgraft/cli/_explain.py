@@ -11,13 +11,16 @@ from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
 from streamgraft_common.conditions import find, is_ready
+from streamgraft_common.content import Content
 from streamgraft_common.kube import NotFound
+from streamgraft_common.quantities import parse
 from streamgraft_common.resources import (
     JOB,
     PROCESSING_ELEMENT,
     JobSpec,
     ProcessingElementStatus,
 )
+from streamgraft_operator.manifests.pod_settings import pool_memory
 
 Facts = dict[str, Any]
 
@@ -38,8 +41,10 @@ async def _read(target: Target, name: str) -> tuple[Facts, list[Facts], Facts, d
         autoscalers = await cluster.client.get(
             f"/apis/autoscaling/v2/namespaces/{cluster.namespace}/horizontalpodautoscalers"
         )
-        pool = await _pool(cluster, region["job"])
-        apart = await _apart(cluster, region)
+        elements = await _of_region(cluster, region, PROCESSING_ELEMENT.path(cluster.namespace))
+        pods = await _of_region(cluster, region, cluster.core("pods"))
+        pool = await _pool(cluster, region["job"], elements, pods)
+        apart = _apart(elements)
     mine = [
         item
         for item in autoscalers["items"]
@@ -49,11 +54,14 @@ async def _read(target: Target, name: str) -> tuple[Facts, list[Facts], Facts, d
     return region, mine, pool, apart
 
 
-async def _apart(cluster: Cluster, region: Facts) -> dict[str, str]:
-    """Return what PEs say, by stage, that run a query per shard though one for all was planned."""
+async def _of_region(cluster: Cluster, region: Facts, path: str) -> list[Facts]:
     selector = f"{names.LABEL_JOB}={region['job']},{names.LABEL_REGION}={region['region']}"
-    path = PROCESSING_ELEMENT.path(cluster.namespace)
-    items = (await cluster.client.get(path, labelSelector=selector))["items"]
+    items: list[Facts] = (await cluster.client.get(path, labelSelector=selector))["items"]
+    return items
+
+
+def _apart(items: list[Facts]) -> dict[str, str]:
+    """Return what PEs say, by stage, that run a query per shard though one for all was planned."""
     found = {}
     for item in items:
         status = ProcessingElementStatus.model_validate(item.get("status") or {})
@@ -77,18 +85,22 @@ async def _region(cluster: Cluster, name: str) -> Facts:
         ) from error
 
 
-async def _pool(cluster: Cluster, job: str) -> Facts:
-    """Return the size of a job's warm pool as it was asked for, and how many of it wait ready."""
+async def _pool(cluster: Cluster, job: str, elements: list[Facts], pods: list[Facts]) -> Facts:
+    """Return the size of a job's warm pool as it was asked for, how many of it wait ready, and what
+    the region's PEs and pods would have wait: how many kinds of drivers, and their memory."""
     item = await cluster.client.find(JOB.path(cluster.namespace, job))
     spec = JobSpec.model_validate(item["spec"]) if item else None
     selector = f"{names.LABEL_JOB}={job},{names.LABEL_POOL}={names.POOL_WARM}"
-    pods = (await cluster.client.get(cluster.core("pods"), labelSelector=selector))["items"]
-    ready = [pod for pod in pods if is_ready(pod)]
+    waiting = (await cluster.client.get(cluster.core("pods"), labelSelector=selector))["items"]
+    ready = [pod for pod in waiting if is_ready(pod)]
+    contents = (item["metadata"]["annotations"][names.ANNOTATION_CONTENT] for item in elements)
     return {
         "size": spec.warm_pool if spec and spec.warm_pool is not None else "auto",
         "memory": spec.warm_pool_memory if spec else None,
-        "drivers": len(pods),
+        "drivers": len(waiting),
         "ready": len(ready),
+        "kinds": len({Content.parse(content).driver for content in contents}),
+        "driverBytes": min(map(pool_memory, pods), default=None),
     }
 
 
@@ -111,26 +123,34 @@ def explanation(
         else:
             yield f"  {name:<32} {signal['value']:.4g}"
     yield ""
-    yield from _demand(region["signals"]["demand"])
+    deciding = [name for item in autoscalers for name in _metrics(item)]
+    yield from _demand(region["signals"]["demand"], decides=not deciding or "demand" in deciding)
     yield ""
     for item in autoscalers:
         yield from _autoscaler(item)
     if not autoscalers:
         yield "No HorizontalPodAutoscaler scales it: give the region an autoscaling, or make one"
-    yield _waiting(pool)
+    yield from _waiting(pool)
     yield from (f"Stage {stage}: {message}" for stage, message in sorted(apart.items()))
     yield from _trial(region)
 
 
-def _waiting(pool: Facts) -> str:
-    """Return what waits for the next step up."""
+def _waiting(pool: Facts) -> Iterator[str]:
+    """Yield what waits for the next step up."""
     has = f"Warm pool of the job: {pool['ready']} of {pool['drivers']} drivers wait ready;"
+    takes = pool["driverBytes"]
     if pool["size"] != "auto":
-        return f"{has} the job asks for {pool['size']}"
-    return (
-        f"{has} as many as the policies expect to need within half an hour, or the largest step of"
-        f" the last day needed, in {pool['memory']} of memory at most"
-    )
+        yield f"{has} the job asks for {pool['size']}"
+    elif not pool["drivers"] and takes and takes > parse(pool["memory"]):
+        yield f"{has} one takes {takes / 2**20:.0f}Mi, warmPoolMemory is {pool['memory']}"
+    else:
+        yield (
+            f"{has} as many as the policies expect to need within half an hour, or the largest step"
+            f" of the last day needed, in {pool['memory']} of memory at most"
+        )
+    if pool["kinds"] > 1:
+        kinds = f"of the {pool['kinds']} kinds of drivers of a channel"
+        yield f"  {kinds} it has one: the others start cold"
 
 
 def _asleep(demand: Facts, autoscalers: list[Facts]) -> Iterator[str]:
@@ -151,9 +171,9 @@ def _wakes(autoscaler: Facts) -> bool:
     return any(item["type"] == "ScaledToZero" and item["status"] == "True" for item in conditions)
 
 
-def _demand(signal: Facts) -> Iterator[str]:
+def _demand(signal: Facts, *, decides: bool) -> Iterator[str]:
     if signal.get("value") is None:
-        yield "The demand has no value, so the width is held"
+        yield "The demand has no value" + (", so the width is held" if decides else "")
         return
     inputs = signal["inputs"]
     policy, around = inputs["policy"], inputs["surroundings"]
@@ -174,7 +194,8 @@ def _demand(signal: Facts) -> Iterator[str]:
             " for which channels keep room)"
         )
     yield f"The load needs {inputs['needed']} channels, headroom included"
-    yield f"Decision: width {signal['value']:g}"
+    name = "Decision" if decides else "The demand, by which nothing is decided here"
+    yield f"{name}: width {signal['value']:g}"
     yield from (f"  because {reason}" for reason in inputs["held"])
 
 
@@ -185,27 +206,43 @@ def _price(price: Facts) -> str:
 
 
 def load_query(namespace: str, job: str, region: str) -> str:
-    """Return the PromQL of the records/s that arrive at a region."""
+    """Return the PromQL of the records/s that arrive at a region.
+
+    Not every offset has a record (transactions end in markers): their share is told by the PEs,
+    but not by those of former releases.
+    """
     labels = {"namespace": namespace, "streams_job": job, "region": region, "stage": "0"}
     chosen = ",".join(f'{name}="{value}"' for name, value in labels.items())
     ends = f"max by (topic, partition) (streamgraft_pe_input_end_offset{{{chosen}}})"
-    return f"clamp_min(sum(deriv(({ends})[1m:15s])), 0)"
+    offsets = f"clamp_min(sum(deriv(({ends})[1m:15s])), 0)"
+    rows, gaps = (
+        f"sum(increase(streamgraft_pe_input_{name}_total{{{chosen}}}[5m]))"
+        for name in ("rows", "gaps")
+    )
+    share = f"clamp_min(1 / (1 + {gaps} / {rows}), 0.5)"
+    return f"{offsets} * ({share} >= 0) or {offsets}"
 
 
 def _trial(region: Facts) -> Iterator[str]:
     """Yield how to try settings on the region's own load, once its capacity is known."""
-    inputs = region["signals"]["demand"].get("inputs") or {"stages": {}}
-    first = inputs["stages"].get("0")
-    if first is None or first["load"]["capacity"] is None:
+    model = region.get("model")
+    if model is None:
         return
     query = load_query(region["namespace"], region["job"], region["region"])
-    rate = first["load"]["capacity"]["true_rate"]
+    options = {
+        "true-rate": model["trueRate"],
+        "shards": region["maxWidth"],
+        "loss-per-channel": model["lossPerChannel"],
+        "largest-shard": model["largestShard"],
+        "batch": model["batchSeconds"],
+        "batch-cost": model["batchCostSeconds"],
+        "launch": model["launchSeconds"],
+        "pause": model["pauseSeconds"],
+    }
+    measured = " ".join(f"--{name} {value:.6g}" for name, value in options.items())
     yield ""
     yield "To try other settings on its recorded load, add --set KEY=VALUE to"
-    yield (
-        f"  streamgraft replay PROMETHEUS_URL --true-rate {rate:.6g} --shards"
-        f" {region['maxWidth']} --query '{query}'"
-    )
+    yield f"  streamgraft replay PROMETHEUS_URL {measured} --query '{query}'"
 
 
 def _stage(stage: Facts, around: Facts) -> Iterator[str]:
@@ -232,12 +269,20 @@ def _stage(stage: Facts, around: Facts) -> Iterator[str]:
     )
 
 
+def _metrics(autoscaler: Facts) -> Iterator[str]:
+    """Yield the names of what an HPA goes by."""
+    for metric in autoscaler["spec"].get("metrics") or []:
+        kind = metric["type"]
+        source = metric[kind[0].lower() + kind[1:]]
+        yield source["name"] if "metric" not in source else source["metric"]["name"]
+
+
 def _autoscaler(item: Facts) -> Iterator[str]:
     spec, status = item["spec"], item.get("status") or {}
     yield (
         f"HorizontalPodAutoscaler {item['metadata']['name']}: {spec.get('minReplicas', 1)} to"
         f" {spec['maxReplicas']}; it sees {status.get('currentReplicas')}, wants"
-        f" {status.get('desiredReplicas')}"
+        f" {status.get('desiredReplicas')}; it goes by {' and '.join(_metrics(item))}"
     )
     for condition in status.get("conditions") or []:
         yield f"  {condition['type']} {condition['status']}: {condition['message']}"

@@ -100,12 +100,19 @@ def _trace(request: Request) -> Trace:
     try:
         if request.load.startswith(("http://", "https://")):
             return read_prometheus(request.load, _range(request))
-        text = Path(request.load).read_text()
+        text = _text(Path(request.load))
         if request.load.endswith(".json"):
             return read_prometheus(request.load, json.loads(text))
         return read_csv(request.load, text)
     except (OSError, ValueError) as error:
         raise CommandError(str(error)) from error
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{file} is no text in UTF-8: {error.reason}") from error
 
 
 def _range(request: Request) -> dict[str, Any]:
@@ -138,7 +145,7 @@ def _autoscaling(settings: tuple[str, ...]) -> Autoscaling:
 def _spec(request: Request, asked: Autoscaling) -> Spec:
     try:
         if request.hpa:
-            return spec_of(yaml.safe_load(request.hpa.read_text()))
+            return spec_of(yaml.safe_load(_text(request.hpa)))
     except (OSError, yaml.YAMLError, SpecError) as error:
         raise CommandError(f"{request.hpa}: {error}") from error
     return spec_of({"spec": autoscaler_spec(asked, request.model.shards, {})})

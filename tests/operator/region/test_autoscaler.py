@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from streamgraft_autoscaler.hpa import spec_of
-from streamgraft_common.adl import Autoscaling
+from streamgraft_common.adl import Autoscaling, Period
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_operator.manifests.autoscaler import autoscaler
 from streamgraft_operator.region.autoscaler import advised_width
@@ -58,6 +59,23 @@ def test_the_policy_of_the_paper() -> None:
         ("relative_lag_change_rate_gated", "Value", 1000),
         ("utilization", "Value", 700),
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"min_width": 0}, "min_width 0 needs metric demand"),
+        ({"mode": "advise"}, "mode advise needs metric demand: others say no width"),
+        ({"periods": [Period(start="22:00", end="06:00", min_width=2)]}, "with a min_width need"),
+    ],
+)
+def test_what_only_demand_can_do_is_refused_of_other_metrics(
+    settings: dict[str, Any], message: str
+) -> None:
+    assert Autoscaling(**settings)
+    with pytest.raises(ValidationError, match=message):
+        Autoscaling(metric="lag-utilization", **settings)
+    assert Autoscaling(metric="lag-utilization", periods=[Period(start="22:00", end="06:00")])
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,51 @@ def test_channels_that_are_warm_do_not_wait_for_the_last() -> None:
     assert (status.changes[-1].from_width, status.changes[-1].to_width) == (2, 4)
 
 
+def test_a_change_says_since_when_its_channels_are_there() -> None:
+    """That goes on from a divided one: its deadline counts from that one's end."""
+    owner = running(0, {0, 1, 2, 3})
+    begun = step(region(4, STEADY, owner)).status
+    assert begun.changes[-1].since is None
+    cold = replace(running(2, set()), ready=False, created_at=NOW + 1)
+    made = replace(running(1, set()), created_at=NOW + 1)
+    status = step(region(4, begun, owner, made, cold, now=NOW + 250)).status
+    arrived = running(0, {0, 1}, 2), running(1, {2, 3}, 2), cold
+    for _ in range(3):
+        status = step(region(4, status, *arrived, now=NOW + 260)).status
+    assert status.changes[-1].since == to_rfc3339(NOW + 1)
+    assert step(region(4, status, *arrived, now=NOW + 550)).status.changes[-1].failure is None
+    assert step(region(4, status, *arrived, now=NOW + 560)).status.changes[-1].failure
+
+
+def test_another_wanted_width_gives_cold_channels_no_more_time() -> None:
+    owner = running(0, {0, 1, 2, 3})
+    cold = replace(running(1, set()), ready=False, created_at=NOW)
+    begun = step(region(2, STEADY, owner)).status
+    other = step(region(3, begun, owner, cold, now=NOW + 200)).status
+    (change,) = other.changes
+    assert (change.to_width, change.since) == (3, to_rfc3339(NOW))
+    assert step(region(3, other, owner, cold, now=NOW + 299)).status.changes[-1].failure is None
+    assert step(region(3, other, owner, cold, now=NOW + 300)).status.changes[-1].failure
+
+
+def test_channels_that_were_to_go_count_from_then_on() -> None:
+    """They served for hours before."""
+    pes = [replace(running(i, {i}, 2), created_at=NOW - 9999) for i in range(4)]
+    wide = STEADY.model_copy(
+        update={"width": 4, "epoch": 2, "assignment": {str(i): i for i in range(4)}, "changes": []}
+    )
+    status = step(region(2, wide, *pes)).status
+    pes = [
+        replace(running(i, shards, 3), created_at=NOW - 9999)
+        for i, shards in enumerate([{0, 2}, {1, 3}, set[int](), set[int]()])
+    ]
+    for _ in range(2):
+        status = step(region(4, status, *pes, now=NOW + 5)).status
+    assert status.changes[-1].finished_at
+    status = step(region(4, status, *pes, now=NOW + 6)).status
+    assert (status.changes[-1].to_width, status.changes[-1].since) == (4, to_rfc3339(NOW + 5))
+
+
 def test_a_divided_change_that_fails_is_not_tried_again_at_once() -> None:
     """It would be divided again, and fail again: both widths are avoided."""
     owner = running(0, {0, 1, 2, 3})

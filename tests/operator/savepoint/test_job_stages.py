@@ -55,7 +55,7 @@ def caches(*pes: Object, regions: Sequence[Object] = ()) -> Caches:
 def element(**saved: Any) -> Object:
     """Return the PE of the sink; `saved`: what it says of the cut."""
     return {
-        "metadata": {"namespace": "n", "name": "j-0"},
+        "metadata": {"namespace": "n", "name": "j-0", "creationTimestamp": BORN},
         "spec": {"job": "j", "peId": 0, "stageName": "write", "shards": []},
         "status": {"runtime": {"saved": {"savepoint": "c", "uid": "u", "shards": [0], **saved}}},
     }

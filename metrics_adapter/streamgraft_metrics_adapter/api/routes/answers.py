@@ -6,13 +6,14 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from streamgraft_autoscaler import NotReady
+from streamgraft_autoscaler import Demand, NotReady, NotReadyError
+from streamgraft_autoscaler.replay import seen_model
 from streamgraft_common.resources import WidthChange
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.signals.history import Sample
 from streamgraft_metrics_adapter.signals.provider import Reading
-from streamgraft_metrics_adapter.signals.what_if import WhatIf
+from streamgraft_metrics_adapter.signals.what_if import FIRST_STAGE, WhatIf, launch_seconds
 
 Item = TypeVar("Item")
 
@@ -33,6 +34,18 @@ class SignalAnswer(Answer):
     sampled_at: str | None = Field(default=None, description="Of the oldest sample, RFC 3339.")
 
 
+class ModelAnswer(Answer):
+    """What to simulate the region by, as it was seen: its tightest stage."""
+
+    true_rate: float = Field(description="The region's records/s that a busy channel does alone.")
+    loss_per_channel: float = Field(description="Share of it that each further channel costs.")
+    largest_shard: float = Field(description="Share of the records that the fullest shard gets.")
+    batch_seconds: float
+    batch_cost_seconds: float = Field(description="Of a batch without records; the rate has it.")
+    launch_seconds: float = Field(description="Until a new channel is warm.")
+    pause_seconds: float = Field(description="How long shards stand still in a width change.")
+
+
 class RegionAnswer(Answer):
     """A region as it is now."""
 
@@ -46,6 +59,7 @@ class RegionAnswer(Answer):
     resizing: bool
     asleep: bool = Field(description="Whether it has no channels, and none is being started.")
     signals: dict[str, SignalAnswer]
+    model: ModelAnswer | None = Field(description="null while too little is known.")
 
 
 class SampleAnswer(Answer):
@@ -139,7 +153,19 @@ def region_answer(region: Region, readings: list[Reading]) -> RegionAnswer:
         resizing=region.resizing is not None,
         asleep=region.status.asleep and region.resizing is None,
         signals={reading.metric: _signal_answer(reading) for reading in readings},
+        model=_model(region, readings),
     )
+
+
+def _model(region: Region, readings: list[Reading]) -> ModelAnswer | None:
+    demand = next((item.result for item in readings if isinstance(item.result, Demand)), None)
+    if demand is None:
+        return None
+    try:
+        seen = seen_model(demand, FIRST_STAGE, launch_seconds(region.status.changes))
+    except NotReadyError:
+        return None
+    return ModelAnswer.model_validate(asdict(seen))
 
 
 def _signal_answer(reading: Reading) -> SignalAnswer:
