@@ -277,7 +277,8 @@ class Driver:
     def may_lose(self, port: InputPort) -> bool:
         """Return whether an input goes on behind records that are deleted before it reads them."""
         options = endpoint.options if (endpoint := self._endpoint(port)) else {}
-        return ("failondataloss", "false") in ((k.lower(), v.lower()) for k, v in options.items())
+        said = ((name.lower(), value.lower()) for name, value in options.items())
+        return port.may_lose or ("failondataloss", "false") in said
 
     def _endpoint(self, port: InputPort) -> KafkaEndpoint | None:
         operators = {operator.name: operator for operator in self._adl.operators}

@@ -162,9 +162,12 @@ class SparkStage:
 
     def _started(self, shards: Sequence[int], checkpoint: Path, topics: topic_ids.Ids) -> Query:
         check(checkpoint)
+        inputs, brokers = self._metadata.inputs, self.progress.brokers
         if self._metadata.real_time:
-            inputs = self._metadata.inputs
-            log_starts.pass_deleted(checkpoint, inputs, self.progress.brokers, self._lost)
+            log_starts.pass_deleted(checkpoint, inputs, brokers, self._lost)
+        else:
+            leaky = [port for port in inputs if self._driver.may_lose(port)]
+            log_starts.count_deleted(checkpoint, leaky, brokers, self._lost)
         query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
         try:
             self.progress.watch(shards, query, checkpoint, topics)

@@ -10,8 +10,9 @@ _WRAPPED = "org.apache.spark.sql.streaming.StreamingQueryException: "
 _LOST = "data may have been lost because they are not available in Kafka any more"
 _LOST_ADVICE = (
     "Kafka no longer has the records that come next: the topic was deleted, or keeps them for too"
-    " short a time. To go on without them, set the source's option failOnDataLoss to false; to"
-    " read the topic from its start, cancel the job and submit it again"
+    " short a time. To go on without them, set failOnDataLoss to false: of a stream between"
+    " processing elements in the Job's spec, of a source among its options; to read sources from"
+    " their start, cancel the job and submit it again"
 )
 REPLACED = (
     "is another topic of that name than the one that was read, so positions mean nothing in it:"
