@@ -112,7 +112,7 @@ class PlayedDriver:
         """Return none."""
         return []
 
-    def source_ids(self, _inputs: object) -> dict[str, str]:
+    def ids_of(self, _inputs: object) -> dict[str, str]:
         """Return what is set."""
         return dict(self.topics)
 
