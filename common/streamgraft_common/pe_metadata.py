@@ -65,6 +65,9 @@ class InputPort(Metadata):
     repeats: bool = False
     """Whether records may come again, and say which they are: who sends them does so in real time,
     at least once."""
+    may_lose: bool = False
+    """Whether a stream between PEs is read on behind records that Kafka has deleted before; of a
+    source its options say it."""
     dead_letters: OwnTopic | None = None
     """Where malformed records of an outside topic go, at the same brokers; None if its source does
     else with them."""

@@ -19,8 +19,8 @@ class DriverCounts(Protocol):
     def imported_topics(self, operator: str) -> Sequence[str]:
         """Return the topics that an import is connected to."""
 
-    def source_ids(self, inputs: Sequence[InputPort]) -> Mapping[str, str]:
-        """Return the ids of the topics that sources read, by place."""
+    def ids_of(self, inputs: Sequence[InputPort]) -> Mapping[str, str]:
+        """Return the ids of the topics that are read, by place."""
 
     def is_cut(self) -> bool:
         """Return whether operators of the plan are in a consistent region."""

@@ -63,7 +63,9 @@ def record_expression(
 ) -> str:
     """Return the struct of a record that leaves by a port, with the number of its target.
 
-    Its partition is yet to come (partition_expression): 0 is the shard's own, null none.
+    Its partition is yet to come (partition_expression): 0 is the shard's own. If it is negative,
+    the sink finds one among so many (scala/exactly_once); null: Kafka's partitioner does, among all
+    that the topic has. Between PEs somebody may have added some, which nobody reads.
     `raw_columns`: the columns of a stream that has Kafka's own form, else None; `floats`: as in
     `key_expression`; `nulls`: as in `value_expression`.
     """
@@ -77,7 +79,9 @@ def record_expression(
         headers = "`headers`" if "headers" in raw_columns else "null"
         if port.key:
             key = key_expression(port.key, floats, external=True)
-    partition = "0" if port.keep_partition else "null"
+    partition = "null" if port.external or port.partitions is None else str(-port.partitions)
+    if port.keep_partition:
+        partition = "0"
     topic = port.topic.replace("'", "\\'")
     fields = {
         "target": str(target),
@@ -91,14 +95,14 @@ def record_expression(
 
 
 def partition_expression(shards: Sequence[int]) -> str:
-    """Return the partition of a record that keeps its shard's; `shards`: of the query, in order.
+    """Return the partition of a record, maybe its shard's; `shards`: of the query, in order.
 
     The rows of the j-th of several shards are Spark's partition j (scala/shards).
     """
     own = str(shards[0])
     if len(shards) > 1:
         own = f"element_at(array({', '.join(map(str, shards))}), spark_partition_id() + 1)"
-    return f"if(partition is null, null, {own})"
+    return f"if(partition = 0, {own}, partition)"
 
 
 def exploded(records: Sequence[tuple[str, str | None]]) -> str:

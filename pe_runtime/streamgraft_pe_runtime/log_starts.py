@@ -1,12 +1,12 @@
-"""Where a query in real-time mode goes on if what comes next in its checkpoint was deleted.
+"""Where a query goes on if what comes next in its checkpoint was deleted.
 
-Spark's reader fails there each time in this mode, or seeks for ever, whatever a source's option
+In real-time mode Spark's reader fails there each time, or seeks for ever, whatever its option
 failOnDataLoss says. Nothing need be lost: behind the last record of a transaction is its end, which
 nobody reads, so a partition without records comes to that once retention has emptied it.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from streamgraft_common.pe_metadata import InputPort
@@ -17,13 +17,15 @@ from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.positions import place_in
 from streamgraft_pe_runtime.scan_order import servers_of
-from streamgraft_pe_runtime.spark_log import Offsets
+from streamgraft_pe_runtime.spark_log import Offsets, Position
 
 _READ_UP = "read-up.json"
 """File in a checkpoint with topic, partition, a position, and where no records were up to there."""
 
 Starts = Mapping[tuple[str, int], int]
 """Topic and partition → the first offset that is left."""
+_BrokersOf = Callable[[str], Brokers]
+_Lost = Callable[[InputPort, Gap], bool]
 
 
 class RecordsLost(Exception):
@@ -38,10 +40,7 @@ class RecordsLost(Exception):
 
 
 def pass_deleted(
-    checkpoint: Path,
-    inputs: Sequence[InputPort],
-    brokers: Callable[[str], Brokers],
-    lost: Callable[[InputPort, Gap], bool],
+    checkpoint: Path, inputs: Sequence[InputPort], brokers: _BrokersOf, lost: _Lost
 ) -> None:
     """Have a query that nobody runs go on from the first records that are left.
 
@@ -52,29 +51,49 @@ def pass_deleted(
     position, read = query_logs.read(checkpoint), _read_up(checkpoint)
     if position is None:
         return
+    sources = list(position.sources)
+    for index, port, starts in _starts(checkpoint, position, inputs, brokers):
+        for gap in behind(sources[index], starts):
+            begin, end = read.get((place_in(inputs, port), gap.partition[1]), (-1, -1))
+            empty = begin == gap.position and end >= gap.start
+            if not empty and not lost(port, gap):
+                raise RecordsLost(gap)
+        sources[index] = past(sources[index], starts)
+    # By number: a former owner may have gone on meanwhile.
+    arrangement.go_on(checkpoint, number, position, sources)
+
+
+def count_deleted(
+    checkpoint: Path, inputs: Sequence[InputPort], brokers: _BrokersOf, lost: _Lost
+) -> None:
+    """Tell what a query in micro-batches is about to leave out, before it does: its first batch is
+    quicker than who follows its progress.
+
+    `inputs`: those that it goes on with behind what is gone; others as in `pass_deleted`. Raises
+    CheckpointDamaged, OSError, KafkaException.
+    """
+    position = query_logs.read(checkpoint) if inputs else None
+    if position is None:
+        return
+    for index, port, starts in _starts(checkpoint, position, inputs, brokers):
+        for gap in behind(position.sources[index], starts):
+            lost(port, gap)
+
+
+def _starts(
+    checkpoint: Path, position: Position, inputs: Sequence[InputPort], brokers: _BrokersOf
+) -> Iterator[tuple[int, InputPort, Starts]]:
+    """Yield the sources that read an input, by their numbers, and where its logs start."""
     names = arrangement.noted(checkpoint).names
     known = len(names) == len(position.sources)
-    sources = list(position.sources)
     for index, source in enumerate(position.sources):
         servers = servers_of(names[index]) if known else ""
         port = next((port for port in inputs if _reads(port, source, servers)), None)
         if port is None:
             continue  # an edit has dropped it
-        cluster = brokers(port.bootstrap_servers)
-        bounds = cluster.bounds(
-            (topic, int(number)) for topic in source for number in source[topic]
-        )
-        starts = {key: start for key, (start, _) in bounds.found.items()}
-        if not (gaps := behind(source, starts)):
-            continue
-        for gap in gaps:
-            begin, end = read.get((place_in(inputs, port), gap.partition[1]), (-1, -1))
-            empty = begin == gap.position and end >= gap.start
-            if not empty and not lost(port, gap):
-                raise RecordsLost(gap)
-        sources[index] = past(source, starts)
-    # By number: a former owner may have gone on meanwhile.
-    arrangement.go_on(checkpoint, number, position, sources)
+        keys = ((topic, int(number)) for topic in source for number in source[topic])
+        bounds = brokers(port.bootstrap_servers).bounds(keys)
+        yield index, port, {key: start for key, (start, _) in bounds.found.items()}
 
 
 def note_read_up(checkpoint: Path, key: tuple[str, int], position: int, end: int) -> None:

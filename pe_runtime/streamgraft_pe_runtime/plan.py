@@ -141,6 +141,8 @@ def kafka_options(
         options["assign"] = json.dumps({port.topic: list(range(port.partitions))})
     if port.repeats:
         options |= {"includeHeaders": "true"}
+    if port.may_lose:
+        options |= {"failOnDataLoss": "false"}
     if endpoint:
         options |= {"includeHeaders": "true"} if endpoint.format == "raw" else {}
         options |= endpoint.options

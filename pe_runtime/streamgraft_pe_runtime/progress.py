@@ -34,7 +34,7 @@ from streamgraft_pe_runtime.reports import (
 )
 from streamgraft_pe_runtime.scan_order import topic_of
 from streamgraft_pe_runtime.settings import consumer_group
-from streamgraft_pe_runtime.topic_ids import Ids
+from streamgraft_pe_runtime.topic_ids import Topics
 from streamgraft_pe_runtime.watched import Watched
 
 log = logging.getLogger(__name__)
@@ -84,13 +84,17 @@ class Progress:
         return self._brokers[bootstrap_servers]
 
     def watch(
-        self, shards: Sequence[int], query: ShardQuery, checkpoint: Path, topics: Ids | None = None
+        self,
+        shards: Sequence[int],
+        query: ShardQuery,
+        checkpoint: Path,
+        topics: Topics | None = None,
     ) -> None:
         """Follow the query of shards, instead of earlier ones. `topics`: what it reads. Blocks."""
         found = read_checkpoint(checkpoint)
         scans = [*dict.fromkeys(found.scans)]
-        watched = Watched(shards, query, checkpoint, found.positions, not found.clean, scans)
-        watched.topics = topics or {}
+        unclean = not found.clean
+        watched = Watched(shards, query, checkpoint, found.positions, unclean, scans, topics)
         for shard in shards:
             if before := self._shards.get(shard):
                 self._collect(before)
@@ -175,7 +179,7 @@ class Progress:
         calm = rounds % _CALM_PERIODS == 0
         if calm:  # brokers drop what is old, and a former owner's last word may have come late
             self._published = {}
-            now = self._driver.source_ids(self._metadata.inputs)
+            now = self._driver.ids_of(self._metadata.inputs)
             for watched in self._queries:
                 watched.check_topics(now)
         self._tell()

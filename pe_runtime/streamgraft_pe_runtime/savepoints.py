@@ -199,6 +199,7 @@ class Storage:
                 for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
                     _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
                 cuts.inherit(copy, cuts.read(noted(source).get("written", ())))
+                topic_ids.forget(copy, request.ends)
                 write(copy / ROLLED_BACK, request.uid)
                 if self._is_back(shard, request):  # by the next pod, which outran us and runs it
                     raise _BackMeanwhile

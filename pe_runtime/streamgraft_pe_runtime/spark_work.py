@@ -10,7 +10,7 @@ from pathlib import Path
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
-from streamgraft_pe_runtime import alignment, late_batches, log_starts, lost_checkpoints, topic_ids
+from streamgraft_pe_runtime import alignment, late_batches, log_starts, lost_checkpoints
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
@@ -33,6 +33,7 @@ from streamgraft_pe_runtime.query_logs import is_cut_off
 from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.settings import consumer_group
+from streamgraft_pe_runtime.topic_ids import Topics
 
 log = logging.getLogger(__name__)
 
@@ -142,9 +143,9 @@ class SparkStage:
         topics = self._prepare([shard])
         return self._started([shard], self._checkpoints.take_alone(shard), topics)
 
-    def _prepare(self, shards: Sequence[int]) -> topic_ids.Ids:
-        """Make shards of a restored job ready to be taken over; return the ids of what is read,
-        before anything is, also of a batch that was cut off.
+    def _prepare(self, shards: Sequence[int]) -> Topics:
+        """Make shards of a restored job ready to be taken over; return what is read, which is known
+        to be that of before, as far as brokers tell, ere a batch that was cut off reads it.
 
         A checkpoint that is lost is refused: the savepoint is of before it, and its records are
         written.
@@ -155,16 +156,18 @@ class SparkStage:
         for shard in shards:
             self._checkpoints.check_left(shard)
             self._storage.prepare(shard)
-        found = self._driver.source_ids(inputs)
-        for shard in shards:
-            topic_ids.check(self._storage.checkpoint(shard), inputs, found)
-        return found
+        topics = Topics(map(self._storage.checkpoint, shards), inputs)
+        topics.confirm(self._driver.ids_of(inputs, anew=False))
+        return topics
 
-    def _started(self, shards: Sequence[int], checkpoint: Path, topics: topic_ids.Ids) -> Query:
+    def _started(self, shards: Sequence[int], checkpoint: Path, topics: Topics) -> Query:
         check(checkpoint)
+        inputs, brokers = self._metadata.inputs, self.progress.brokers
         if self._metadata.real_time:
-            inputs = self._metadata.inputs
-            log_starts.pass_deleted(checkpoint, inputs, self.progress.brokers, self._lost)
+            log_starts.pass_deleted(checkpoint, inputs, brokers, self._lost)
+        else:
+            leaky = [port for port in inputs if self._driver.may_lose(port)]
+            log_starts.count_deleted(checkpoint, leaky, brokers, self._lost)
         query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
         try:
             self.progress.watch(shards, query, checkpoint, topics)
@@ -195,13 +198,18 @@ class SparkStage:
         return self._driver.ledgers(self._metadata).shared(begun)
 
     def _start_of(self, topic: str, partition: int) -> int:
-        (port,) = (port for port in self._metadata.inputs if port.topic == topic)
-        latest = self._driver.starts_at_latest(port)
+        """Return where a shard begins that nobody has run. Raises OSError."""
+        port = next((port for port in self._metadata.inputs if port.topic == topic), None)
+        if port is None:
+            return 0  # an edit has dropped it, and nobody reads on
         brokers = Brokers(port.bootstrap_servers, consumer_group(self._metadata), tls=port.tls)
         try:
-            return brokers.bounds([(topic, partition)]).found[topic, partition][latest]
+            bounds = brokers.bounds([key := (topic, partition)])
         finally:
             brokers.close()
+        if why := bounds.failed.get(key):
+            raise OSError(f"where partition {partition} of {topic} begins is not known: {why}")
+        return bounds.found[key][self._driver.starts_at_latest(port)]
 
     def _save(self, request: Saving) -> Saved:
         if request.rolls_back_to is not None:

@@ -1,5 +1,6 @@
 """A query as its progress is followed: what was read of it last."""
 
+import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -12,7 +13,9 @@ from streamgraft_pe_runtime.positions import Positions, read_checkpoint
 from streamgraft_pe_runtime.protocol import Load
 from streamgraft_pe_runtime.query import ShardQuery
 from streamgraft_pe_runtime.scan_order import topic_of
-from streamgraft_pe_runtime.topic_ids import Ids, TopicReplaced, replaced
+from streamgraft_pe_runtime.topic_ids import Ids, TopicReplaced, Topics
+
+log = logging.getLogger(__name__)
 
 LOAD_SECONDS = 30.0
 """Period over which the load of shards is measured."""
@@ -30,8 +33,8 @@ class Watched:
     """Whether the batch that it begins with was begun before, and runs again."""
     scans: Sequence[str] = ()
     """Their names, in the order of its sources."""
-    topics: Ids = field(default_factory=dict)
-    """Those that its sources read."""
+    topics: Topics | None = None
+    """Those that it reads."""
     batch: int = -1
     last_batch_at: str | None = None
     stateful: bool = False
@@ -63,8 +66,14 @@ class Watched:
 
     def check_topics(self, now: Ids) -> None:
         """Have the query fail if it goes on in another topic, made anew while it runs."""
-        if place := replaced(self.topics, now):
-            self.query.give_up(str(TopicReplaced(place)))
+        if self.topics is None:
+            return
+        try:
+            self.topics.confirm(now)
+        except TopicReplaced as error:
+            self.query.give_up(str(error))
+        except (CheckpointDamaged, OSError) as error:  # the next look is in half a minute
+            log.warning("the topics of shards %s were not compared: %s", self.shards, error)
 
     def read(self) -> set[tuple[str, int]]:
         """Return the partitions of all inputs that it reads."""

@@ -164,6 +164,8 @@ class Stage:
     processes: list["Pe"] = field(default_factory=list)
     external: bool = False
     """Whether the input topic is a user's."""
+    may_lose: bool = False
+    """Whether the input is read on behind records that are gone."""
     environment: dict[str, str] = field(default_factory=dict)
     """Further variables of PEs that are started from now on."""
 
@@ -207,6 +209,7 @@ class Stage:
             bootstrap_servers=servers,
             operator=self.operator,
             external=self.external,
+            may_lose=self.may_lose,
         )
         sink = OutputPort(
             port=1,

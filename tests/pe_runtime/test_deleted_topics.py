@@ -83,20 +83,24 @@ def _is_refused(status: RuntimeStatus) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("stage", "runs"),
+    ("stage", "runs", "external"),
     [
-        pytest.param("plain", False, id="between runs"),
-        pytest.param("plain", True, id="while it runs", marks=pytest.mark.long),
-        pytest.param("real time", False, id="between runs, real time", marks=pytest.mark.long),
-        pytest.param("real time", True, id="while it runs, real time"),
+        pytest.param("plain", False, True, id="between runs"),
+        pytest.param("plain", True, True, id="while it runs", marks=pytest.mark.long),
+        pytest.param(
+            "real time", False, True, id="between runs, real time", marks=pytest.mark.long
+        ),
+        pytest.param("real time", True, True, id="while it runs, real time"),
+        pytest.param("plain", False, False, id="a stream, between runs"),
+        pytest.param("plain", True, False, id="a stream, while it runs", marks=pytest.mark.long),
     ],
     indirect=["stage"],
 )
-async def test_a_source_that_was_made_anew_with_more_records(
-    stage: Any, output: Any, *, runs: bool
+async def test_a_topic_that_was_made_anew_with_more_records(
+    stage: Any, output: Any, *, runs: bool, external: bool
 ) -> None:
     """The first of them would be skipped, and nothing would look wrong."""
-    stage.external = True
+    stage.external = external
     pe = await stage.start(0, [0, 1])
     await pe.running(0, 1)
     _write(stage, range(20))
@@ -111,6 +115,7 @@ async def test_a_source_that_was_made_anew_with_more_records(
         pe = await stage.start(1, [0, 1])
     failed = await pe.until(_is_refused, 240)
     assert f"{stage.input} is another topic" in failed.shards["0"].message
+    assert ("roll back" in failed.shards["0"].message) != external
     if not runs:
         output.read(5)
         assert output.values == {"k0": [*range(20)]}

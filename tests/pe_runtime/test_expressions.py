@@ -1,5 +1,7 @@
 """How rows become records: the SQL text."""
 
+from typing import Any
+
 import pytest
 
 from streamgraft_common.pe_metadata import OutputPort
@@ -45,10 +47,14 @@ def test_names_are_quoted() -> None:
     assert expressions.quoted("a`b c") == "`a``b c`"
 
 
-@pytest.mark.parametrize(("keep", "partition"), [(True, "0"), (False, "null")])
-def test_partition_is_the_shard_or_the_partitioners_choice(keep: bool, partition: str) -> None:
-    """Key groups stay together behind a region; elsewhere Kafka's partitioner decides."""
-    record = expressions.record_expression(port(keep_partition=keep), 0, None, {})
+@pytest.mark.parametrize(
+    ("changes", "partition"),
+    [({"keep_partition": True}, "0"), ({}, "-2"), ({"external": True, "partitions": None}, "null")],
+)
+def test_partition_is_the_shard_or_by_the_key(changes: dict[str, Any], partition: str) -> None:
+    """Key groups stay together behind a region; elsewhere between PEs it is one of those that are
+    read, and of a user's topic what Kafka's partitioner says."""
+    record = expressions.record_expression(port(**changes), 0, None, {})
     assert f"cast({partition} as int) as partition" in record
 
 
@@ -58,7 +64,7 @@ def test_partition_is_the_shard_or_the_partitioners_choice(keep: bool, partition
 )
 def test_shard_is_known_by_sparks_partition(shards: list[int], own: str) -> None:
     """A query over several shards finds it when it runs."""
-    assert expressions.partition_expression(shards) == f"if(partition is null, null, {own})"
+    assert expressions.partition_expression(shards) == f"if(partition = 0, {own}, partition)"
 
 
 def test_raw_streams_pass_their_own_columns() -> None:

@@ -16,7 +16,12 @@ from tests.producers import idempotent
 
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime import query_logs
-from streamgraft_pe_runtime.log_starts import RecordsLost, note_read_up, pass_deleted
+from streamgraft_pe_runtime.log_starts import (
+    RecordsLost,
+    count_deleted,
+    note_read_up,
+    pass_deleted,
+)
 from streamgraft_pe_runtime.losses import Gap, Losses
 from streamgraft_pe_runtime.protocol.failures import explained
 
@@ -48,6 +53,19 @@ def delete(stage: Any, before: int) -> None:
 A, B = {"a": {"0": 7, "1": 3}}, {"b": {"0": 5}}
 
 
+def port_of(topic: str, *, may_lose: bool = False) -> InputPort:
+    """Return an input that is a stream of another PE."""
+    return InputPort(
+        port=0,
+        stream=topic,
+        topic=topic,
+        partitions=2,
+        bootstrap_servers="x",
+        operator="f",
+        may_lose=may_lose,
+    )
+
+
 def begin(checkpoint: Path, committed: bool) -> None:
     """Write the log of a query with two sources, of one batch or none."""
     for number, source in enumerate((A, B)):
@@ -73,12 +91,7 @@ def test_positions_before_a_log_s_start(
     if read is not None:
         note_read_up(tmp_path, ("a", 0), *read)
         note_read_up(tmp_path, ("b", 0), 5, 6)
-    ports = [
-        InputPort(
-            port=port, stream=name, topic=name, partitions=2, bootstrap_servers="x", operator="f"
-        )
-        for port, name in enumerate("ab")
-    ]
+    ports = [port_of("a"), port_of("b")]
     starts = {("a", 0): 10, ("a", 1): 3, ("b", 0): 2}
     brokers: Any = SimpleNamespace(
         bounds=lambda keys: SimpleNamespace(found={key: (starts[key], 99) for key in keys}),
@@ -98,6 +111,24 @@ def test_positions_before_a_log_s_start(
     assert lost == ([] if read == (7, 10) else [Gap(("a", 0), 7, 10)])
     assert found.sources == ((A, B) if refused else ({"a": {"0": 10, "1": 3}}, B))
     assert not refused or explained(str(error.value)).reason == "RecordsLost"
+
+
+def test_micro_batches_leave_out_by_themselves_what_is_counted(tmp_path: Path) -> None:
+    begin(tmp_path, committed=True)
+    ports = [port_of(name, may_lose=name == "a") for name in "ab"]
+    found = {("a", 0): (10, 99), ("a", 1): (3, 99), ("b", 0): (7, 99)}
+    brokers: Any = SimpleNamespace(bounds=lambda _: SimpleNamespace(found=found))
+    lost: list[Gap] = []
+
+    def note(port: InputPort, gap: Gap) -> bool:
+        lost.append(gap)
+        return port.may_lose
+
+    count_deleted(tmp_path, ports[:1], lambda _: brokers, note)
+    assert lost == [Gap(("a", 0), 7, 10)]
+    left = query_logs.read(tmp_path)
+    assert left
+    assert left.sources == (A, B)
 
 
 @pytest.mark.integration
@@ -139,7 +170,8 @@ async def test_a_partition_whose_records_have_all_gone(stage: Any, output: Any) 
 async def test_records_that_retention_deleted_are_counted_and_reported(
     stage: Any, load: Callable[[int], Any], output: Any
 ) -> None:
-    """Thirty of forty records go while no PE runs; the next one's query does not go on silently."""
+    """Thirty of forty records go while no PE runs; the next one's query does not go on silently,
+    and once the job says so it goes on, all the same with a count."""
     pe = await stage.start(0, [0, 1])
     await pe.running(0, 1)
     source = load(100)
@@ -153,7 +185,7 @@ async def test_records_that_retention_deleted_are_counted_and_reported(
     for number in range(40):
         producer.produce(
             stage.input,
-            f'{{"key": "a", "n": {number}}}',
+            f'{{"key": "k40", "n": {number}}}',
             "a",
             partition=0,
             on_delivery=lambda error, message: ends.append((message.offset() or 0) + 1),
@@ -173,3 +205,36 @@ async def test_records_that_retention_deleted_are_counted_and_reported(
         assert found in metrics, "what is gone does not wait"
     failed = await again.until(lambda status: status.shards["0"].state == "Failed")
     assert "failOnDataLoss" in failed.shards["0"].message
+    output.read(5)
+    assert sum(map(len, output.values.values())) == sum(sent.values())
+
+    stage.may_lose = True
+    await again.replan(stage.metadata(), "2")
+    total = sum(sent.values()) + 10
+    output.until(lambda values: sum(map(len, values.values())) >= total, 60)
+    assert output.values["k40"] == [*range(30, 40)]
+    assert (await again.status()).lost.topics == {stage.input: 30}
+
+
+@pytest.mark.integration
+async def test_what_a_job_goes_on_without_is_counted(stage: Any, output: Any) -> None:
+    """The first batch is over before anybody has looked where the log begins."""
+    pe = await stage.start(0, [0, 1])
+    await pe.running(0, 1)
+    producer = idempotent(stage.cluster.bootstrap_servers)
+
+    def write(numbers: range) -> None:
+        for n in numbers:
+            producer.produce(stage.input, f'{{"key": "k0", "n": {n}}}', "k0", partition=0)
+        assert producer.flush(30) == 0
+
+    write(range(10))
+    output.until(lambda values: values == {"k0": [*range(10)]}, 60)
+    assert await pe.terminate() == 0
+    write(range(10, 50))
+    delete(stage, 40)
+    stage.may_lose = True
+    again = await stage.start(1, [0, 1])
+    output.until(lambda values: values == {"k0": [*range(10), *range(40, 50)]}, 60)
+    status = await again.until(lambda report: bool(report.lost and report.lost.topics))
+    assert status.lost.topics == {stage.input: 30}

@@ -68,6 +68,9 @@ def test_endpoint_options_win() -> None:
     assert (options["startingOffsets"], options["maxOffsetsPerTrigger"]) == ("latest", "5")
     inside = kafka_options(PORT, METADATA, operator, (0,))
     assert (inside["startingOffsets"], inside["maxOffsetsPerTrigger"]) == ("earliest", "9")
+    assert "failOnDataLoss" not in inside
+    leaky = kafka_options(PORT.model_copy(update={"may_lose": True}), METADATA, operator, (0,))
+    assert leaky == {**inside, "failOnDataLoss": "false"}
 
 
 @pytest.mark.parametrize(("real_time", "expected"), [(False, "0"), (True, None)])

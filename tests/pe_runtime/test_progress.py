@@ -21,6 +21,7 @@ from streamgraft_pe_runtime.positions import Positions
 from streamgraft_pe_runtime.progress import Progress
 from streamgraft_pe_runtime.protocol.work import Load
 from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.topic_ids import Topics
 from streamgraft_pe_runtime.watched import LOAD_SECONDS, Watched
 
 SHARDS = (0, 1, 2, 3)
@@ -73,6 +74,11 @@ class PlayedQuery:
 
     def __init__(self, *, real_time: bool = False) -> None:
         self.real_time = real_time
+        self.given_up = ""
+
+    def give_up(self, why: str) -> None:
+        """Take note."""
+        self.given_up = why
 
     @property
     def interval_seconds(self) -> float:
@@ -112,7 +118,7 @@ class PlayedDriver:
         """Return none."""
         return []
 
-    def source_ids(self, _inputs: object) -> dict[str, str]:
+    def ids_of(self, _inputs: object) -> dict[str, str]:
         """Return what is set."""
         return dict(self.topics)
 
@@ -246,6 +252,26 @@ async def test_input_that_goes_takes_its_gauges_along(metrics: PeMetrics, tmp_pa
     lags = [line for line in lines if line.startswith("streamgraft_pe_lag_records{")]
     assert len(lags) == len(SHARDS)
     assert all('topic="u"' in line for line in lags)
+
+
+@pytest.mark.parametrize("known", [{}, {"t": "1"}])
+async def test_a_topic_that_was_replaced_is_noticed_though_brokers_told_nothing_at_the_start(
+    metrics: PeMetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: dict[str, str]
+) -> None:
+    """The note is of before; without one, the first answer counts."""
+    monkeypatch.setattr(module, "_CALM_PERIODS", 1)
+    Topics([tmp_path / "0"], [PORT]).confirm(known)
+    driver, played = PlayedDriver(), PlayedQuery()
+    progress = Progress(METADATA, metrics, driver)
+    topics = Topics([tmp_path / "0"], [PORT])
+    topics.confirm({})
+    progress.watch(SHARDS, cast(ShardQuery, played), tmp_path, topics)
+    driver.topics = {"t": "1"}
+    await rounds(progress)
+    assert played.given_up == ""
+    driver.topics = {"t": "2"}
+    await rounds(progress)
+    assert "t is another topic of that name" in played.given_up
 
 
 def malformed(metrics: PeMetrics) -> list[str]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from streamgraft_pe_runtime import spark_work
+from streamgraft_pe_runtime.brokers import Bounds
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import QUERIES, describe
 from streamgraft_pe_runtime.ledgers import Entry
@@ -28,7 +30,8 @@ class Prepared:
             joint=False,
             obstacle="",
             ledgers=lambda metadata: SimpleNamespace(every=lambda: found),
-            source_ids=lambda inputs: {},
+            starts_at_latest=lambda port: False,
+            ids_of=lambda inputs, anew: {},
         )
         metadata: Any = SimpleNamespace(shard_count=2, inputs=[])
         progress: Any = None
@@ -38,6 +41,29 @@ class Prepared:
         """Return which shards were made."""
         self._stage._prepare(shards)
         return self.shards
+
+
+@pytest.mark.parametrize(
+    ("topic", "failed", "start"), [("in", "no leader", None), ("in", "", 3), ("former", "", 0)]
+)
+def test_where_a_shard_begins_that_nobody_has_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topic: str, failed: str, start: int | None
+) -> None:
+    """Its partition may have no leader, and the others may have positions of an input that an edit
+    has dropped."""
+    key = ("in", 5)
+    bounds = Bounds(found={} if failed else {key: (3, 9)}, failed={key: failed} if failed else {})
+    brokers = SimpleNamespace(bounds=lambda keys: bounds, close=lambda: None)
+    monkeypatch.setattr(spark_work, "Brokers", lambda *_, **__: brokers)
+    monkeypatch.setattr(spark_work, "consumer_group", lambda _: "group")
+    found = Prepared(tmp_path, None)._stage
+    port: Any = SimpleNamespace(topic="in", bootstrap_servers="b:1", tls=False)
+    found._metadata.inputs.append(port)
+    if start is None:
+        with pytest.raises(OSError, match="partition 5 of in begins is not known: no leader"):
+            found._start_of(topic, 5)
+    else:
+        assert found._start_of(topic, 5) == start
 
 
 def test_shards_of_a_job_that_begins_are_made_from_the_savepoint(tmp_path: Path) -> None:

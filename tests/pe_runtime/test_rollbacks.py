@@ -19,6 +19,7 @@ from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.query_logs import is_closed
 from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.spark_work import SparkStage
+from streamgraft_pe_runtime.topic_ids import NOTE, noted
 
 BACK = Saving(savepoint="back", uid="b", shards=[0], rolls_back_to="first", ends={TOPIC: [77, 5]})
 
@@ -30,6 +31,7 @@ def cut_and_gone_on(root: Path) -> Storage:
     checkpoint(own, TOPIC, 2)
     (own / "sources" / "0").mkdir(parents=True)
     (own / "sources" / "0" / "0").write_text("\0v1\n" + json.dumps({TOPIC: {"0": 0}}))
+    (own / NOTE).write_text(json.dumps({TOPIC: "an id", "clicks": "a user's"}))
     here.save(REQUEST)
     for batch in (2, 3, 4):
         for log in ("offsets", "commits"):
@@ -43,6 +45,7 @@ def test_a_shard_goes_on_behind_the_cut_at_the_end_of_its_input(tmp_path: Path) 
     own = here.checkpoint(0)
     before = incarnation(own)
     assert here.roll_back(BACK).shards == [0]
+    assert noted(own) == {"clicks": "a user's"}, "positions are of the streams that are there now"
     assert sorted(file.name for file in (own / "commits").glob("[0-9]*")) == ["0", "1"]
     assert read_checkpoint(own).positions == {(TOPIC, 0): 77}
     first = (own / "sources" / "0" / "0").read_text()

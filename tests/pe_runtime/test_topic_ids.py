@@ -1,13 +1,25 @@
 """Whether the topics of sources are those that the positions of a shard are of."""
 
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime.beyond import Beyond
 from streamgraft_pe_runtime.brokers import Bounds
-from streamgraft_pe_runtime.topic_ids import TopicReplaced, check, noted
+from streamgraft_pe_runtime.protocol.failures import explained
+from streamgraft_pe_runtime.topic_ids import (
+    TopicIds,
+    TopicReplaced,
+    Topics,
+    check,
+    forget,
+    noted,
+)
 
 
 def port(topic: str, servers: str = "b:1", *, external: bool = True) -> InputPort:
@@ -46,10 +58,87 @@ def test_brokers_that_do_not_tell_change_nothing(tmp_path: Path) -> None:
 def test_only_what_is_read_is_noted(tmp_path: Path) -> None:
     """A source that an edit drops begins anew if another edit brings it back."""
     check(tmp_path, [A, B], {"a": "1", "b": "2"})
-    stream, imported = port("c", external=False), B.model_copy(update={"imported": True})
-    check(tmp_path, [A, stream, imported], {"a": "1", "b": "2", "c": "3"})
+    imported = B.model_copy(update={"imported": True})
+    check(tmp_path, [A, imported], {"a": "1", "b": "2"})
     check(tmp_path, [A, B], {"a": "1", "b": "3"})
     assert noted(tmp_path) == {"a": "1", "b": "3"}
+
+
+def test_a_stream_between_pes_has_an_advice_of_its_own(tmp_path: Path) -> None:
+    stream = port("c", external=False)
+    check(tmp_path, [A, stream], {"a": "1", "c": "3"})
+    with pytest.raises(TopicReplaced, match="roll back the consistent region"):
+        check(tmp_path, [A, stream], {"a": "1", "c": "4"})
+    said = explained(str(TopicReplaced("c" * 100, stream)))
+    assert (said.reason, said.message[-5:]) == ("TopicReplaced", "state")
+    forget(tmp_path, {"c"})
+    assert noted(tmp_path) == {"a": "1"}, "it went back to a cut, and begins where the topic ends"
+    check(tmp_path, [A, stream], {"c": "4"})
+
+
+def test_what_brokers_tell_too_late_is_compared_when_they_tell_it(tmp_path: Path) -> None:
+    """A driver's first client may take longer than anybody waits: what was replaced before, or is
+    replaced later, must show all the same."""
+    shards = [tmp_path / "0", tmp_path / "1"]
+    Topics(shards[1:], [A]).confirm({"a": "1"})
+    late = Topics(shards, [A, B])
+    late.confirm({})
+    late.confirm({"b": "2"})
+    assert (noted(shards[0]), noted(shards[1])) == ({"b": "2"}, {"a": "1", "b": "2"})
+    late.confirm({"a": "1"})
+    assert noted(shards[0]) == {"a": "1", "b": "2"}
+    for now in ({"a": "3"}, {"b": "3"}):
+        with pytest.raises(TopicReplaced):
+            late.confirm(now)
+    with pytest.raises(TopicReplaced):
+        Topics(shards, [A]).confirm({"a": "3"})
+
+
+class PlayedIds(TopicIds):
+    """Brokers that tell of the topics that are set."""
+
+    def __init__(self) -> None:
+        super().__init__(cast(SparkSession, None))
+        self.asked: list[list[str]] = []
+        self.late = 0
+        """How often they answer too late."""
+
+    def _described(
+        self, port: InputPort, options: Mapping[str, str], topics: Sequence[str]
+    ) -> tuple[dict[str, str], list[str]]:
+        self.asked.append(list(topics))
+        if self.late:
+            self.late -= 1
+            return {}, list(topics)
+        return {topic: f"id of {topic}" for topic in topics}, []
+
+
+def test_streams_that_are_known_are_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards that change hands do not wait for brokers; those of users are asked for each time."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    ids, inputs = PlayedIds(), [A, port("c", external=False), port("d", external=False)]
+    everything = {name: f"id of {name}" for name in "acd"}
+
+    def ask(anew: bool) -> list[list[str]]:
+        assert ids.ask(inputs, lambda _: None, anew=anew) == everything
+        asked, ids.asked = ids.asked, []
+        return asked
+
+    assert ask(anew=False) == [["a"], ["c", "d"]]
+    assert ask(anew=False) == [["a"]]
+    assert ask(anew=True) == [["a"], ["c", "d"]]
+    now = 1000.0
+    assert ask(anew=False) == [["a"], ["c", "d"]]
+
+
+def test_before_a_query_starts_brokers_that_are_late_are_asked_twice() -> None:
+    ids = PlayedIds()
+    ids.late = 1
+    assert ids.ask([A], lambda _: None, anew=False) == {"a": "id of a"}
+    ids.late = 1
+    assert ids.ask([A], lambda _: None, anew=True) == {}
+    assert len(ids.asked) == 3
 
 
 def test_topics_of_one_name_in_two_clusters(tmp_path: Path) -> None:

@@ -127,6 +127,10 @@ class JobSpec(Model):
     transport_security: TransportSecurity = TransportSecurity()
     """Encryption of what PEs send and serve. Default: the operator's, if the job names no brokers
     of its own."""
+    fail_on_data_loss: bool = True
+    """Whether a shard stops where Kafka has deleted records of a stream between PEs before they
+    were read. False: it goes on with the first that are left, and those that are gone are counted.
+    Sources have an option of this name."""
     create_topics: bool = False
     """Whether source topics that do not exist are created. Default: the job waits for them."""
     image: str | None = None

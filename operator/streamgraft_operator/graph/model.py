@@ -38,6 +38,8 @@ class JobContext:
     first_widths: Mapping[str, int] = field(default_factory=dict)
     """Widths with which regions begin, where they are not the application's: PEs are counted at
     these widths, so that a later one changes no share."""
+    fail_on_data_loss: bool = True
+    """Whether shards stop where records of a stream between PEs are gone."""
     create_topics: bool = False
     """Whether source topics are created too if they are missing."""
     source_partitions: Mapping[str, int] = field(default_factory=dict)

@@ -94,6 +94,7 @@ class Ports:
                     **self._brokers(None),
                     operator=operator.name,
                     repeats=self.model.producers[stream] in self.repeating,
+                    may_lose=not self.context.fail_on_data_loss,
                 )
         return list(ports.values())
 

@@ -74,6 +74,7 @@ class Submission:
             resources=self.spec.resources,
             savepoint=origin.name if origin and not self.restored else None,
             first_widths=self.first_widths,
+            fail_on_data_loss=self.spec.fail_on_data_loss,
             create_topics=self.spec.create_topics,
             source_partitions=self.source_partitions,
             dropped_stages=self.dropped_stages,

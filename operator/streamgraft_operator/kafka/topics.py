@@ -101,8 +101,10 @@ def _check(topic: PlannedTopic, partitions: int, made: Collection[str]) -> None:
         )
     if partitions > topic.partitions:
         raise TopicUnusable(
-            f"topic {topic.name} has {partitions} partitions, not {topic.partitions}:"
-            " somebody changed it; delete it"
+            f"topic {topic.name} has {partitions} partitions, not {topic.partitions}: what was"
+            " added by hand is neither written nor read, and what runs goes on; but a topic can't"
+            " get fewer. For another version of the job take a savepoint, cancel the job, and"
+            " submit it again from there: its topics are made anew"
         )
 
 

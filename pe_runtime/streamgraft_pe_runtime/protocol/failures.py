@@ -10,15 +10,24 @@ _WRAPPED = "org.apache.spark.sql.streaming.StreamingQueryException: "
 _LOST = "data may have been lost because they are not available in Kafka any more"
 _LOST_ADVICE = (
     "Kafka no longer has the records that come next: the topic was deleted, or keeps them for too"
-    " short a time. To go on without them, set the source's option failOnDataLoss to false; to"
-    " read the topic from its start, cancel the job and submit it again"
+    " short a time. To go on without them, set failOnDataLoss to false: of a stream between"
+    " processing elements in the Job's spec, of a source among its options; to read sources from"
+    " their start, cancel the job and submit it again"
+)
+_ANOTHER = (
+    "is another topic of that name than the one that was read, so positions mean nothing in it:"
+    " nothing is read."
 )
 REPLACED = (
-    "is another topic of that name than the one that was read, so positions mean nothing in it:"
-    " nothing is read. To read it from its start, cancel the job and submit it again; to keep"
+    f"{_ANOTHER} To read it from its start, cancel the job and submit it again; to keep"
     " state, do so from a savepoint, with another name for the source (and allowDroppedState)"
 )
-"""What is said of a topic behind its name."""
+"""What is said of a source's topic behind its name."""
+STREAM_REPLACED = (
+    f"{_ANOTHER} It is a stream of the job: roll back the consistent region that it is within, or"
+    " cancel the job and submit it again, from a savepoint to keep state"
+)
+"""The same for a stream between PEs."""
 _OTHER_TOPIC = ("KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED", "KAFKA_DATA_LOSS.PARTITIONS_DELETED")
 """What Spark says where a log ends before the position, or is not there. To go on without failing
 would skip records of the new topic, and nobody would count them."""
@@ -49,7 +58,7 @@ _SAID = (
     ("Fenced", FENCED),
     ("TransactionalIdTaken", ("another query has written under this transactional id",)),
     ("CheckpointPutBack", ("the checkpoint was put back",)),
-    ("TopicReplaced", (REPLACED,)),
+    ("TopicReplaced", (_ANOTHER,)),
     ("LedgerLost", ("is gone: deleted, or expired",)),
     ("RecordTooLarge", ("a record is too large for its topic",)),
     ("OtherColumns", ("gives other columns than the bundle says",)),

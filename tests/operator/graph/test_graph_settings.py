@@ -16,6 +16,7 @@ from streamgraft_common.adl import (
     Region,
     Stream,
 )
+from streamgraft_common.content import Change, classify
 from streamgraft_common.declared_objects import HostPoolDeclaration
 from streamgraft_common.quantities import parse
 from streamgraft_common.resources import (
@@ -274,6 +275,19 @@ def test_who_reads_what_may_come_again_is_told(delivery: str) -> None:
     assert again.repeating == topology.repeating
     inputs = [port for pe in again.pes for port in pe.metadata.inputs]
     assert {port.stream for port in inputs if port.repeats} == told
+
+
+def test_a_job_that_may_lose_records_says_so_of_its_streams() -> None:
+    """By default nothing is written. Sources have options of their own."""
+    adl, before = application(), JobContext("ns", "job", "uid", "digest", "b:1")
+    old = topology_of(adl, before, {"r": 1}).pes
+    new = topology_of(adl, replace(before, fail_on_data_loss=False), {"r": 1}).pes
+    for one, other in zip(old, new, strict=True):
+        streams = {port.stream for port in other.metadata.inputs if not port.external}
+        assert {port.stream for port in other.metadata.inputs if port.may_lose} == streams
+        assert "mayLose" not in one.metadata.to_wire()
+        wanted = Change.IN_PLACE if streams else Change.IDENTICAL
+        assert classify(one.content, other.content) == wanted
 
 
 def test_a_number_of_the_users_wins() -> None:

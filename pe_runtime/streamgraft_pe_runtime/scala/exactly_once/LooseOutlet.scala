@@ -2,7 +2,6 @@ package org.apache.spark.sql.kafka010.exactlyonce
 
 import java.nio.charset.StandardCharsets.US_ASCII
 import java.time.Duration
-import java.util.concurrent.ConcurrentHashMap
 import java.util.{HashMap => JHashMap}
 
 import scala.collection.mutable
@@ -36,7 +35,6 @@ class LooseOutlet(
     used = true
     new KafkaProducer[Array[Byte], Array[Byte]](options)
   }
-  private val partitions = new ConcurrentHashMap[String, Int]
   @volatile private var used = false
   @volatile private var failure: Exception = _
   private val callback: Callback = (_, error) => if (error != null) failed(error)
@@ -49,18 +47,10 @@ class LooseOutlet(
     catch { case _: IllegalStateException if failure != null => throw failure }
   }
 
-  /** A row must come to the same partition again: there it is looked for. */
   private def withOrigin(record: Record, lane: Lane, origin: Position): Record = {
-    val anywhere = record.partition == null && record.key == null
-    val partition: Integer =
-      if (anywhere) Math.floorMod(origin.offset, partitionsOf(record.topic)) else record.partition
-    val told = new Record(record.topic, partition, record.key, record.value, record.headers)
-    told.headers().add(LooseOutlet.Header, headerOf(lane, origin))
-    told
+    record.headers().add(LooseOutlet.Header, headerOf(lane, origin))
+    record
   }
-
-  private def partitionsOf(topic: String): Int =
-    partitions.computeIfAbsent(topic, producer.partitionsFor(_).size)
 
   /** Wait until all are written. */
   def commit(): Unit = {
@@ -103,6 +93,9 @@ class LooseWriter(owner: Owner, outlet: LooseOutlet, schema: StructType)
     rows(record.topic) = rows.getOrElse(record.topic, 0) + 1
     outlet.write(lane, position.copy(rows = rows(record.topic)), record)
   }
+
+  /** A row must come to the same partition again: there it is looked for. */
+  override protected def anyOf(partitions: Int): Int = Math.floorMod(position.offset, partitions)
 
   override def commit(): WriterCommitMessage = {
     outlet.commit()

@@ -5,6 +5,7 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.kafka.clients.producer.ProducerRecord
 import org.apache.kafka.common.header.Header
 import org.apache.kafka.common.header.internals.RecordHeader
+import org.apache.kafka.common.utils.Utils
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
@@ -37,19 +38,35 @@ class RecordWriter(owner: Owner, schema: StructType, batch: Long)
       (if (record.value == null) 0 else record.value.length)
 }
 
-/** Makes records of rows. */
+/** Makes records of rows. A negative number of a partition has one chosen, among so many: those that
+  * the readers of the topic know, though it may have got more.
+  */
 abstract class RowWriter(topic: Option[String], schema: StructType)
     extends KafkaRowWriter(toAttributes(schema), topic) with DataWriter[InternalRow] {
   override def abort(): Unit = {}
   override def close(): Unit = {}
 
+  private var withoutKey = 0
+
+  /** The partition of a record, as Kafka's own partitioner has it if there is a key. */
+  private def chosen(key: Array[Byte], partitions: Int): Int =
+    if (key != null) Utils.toPositive(Utils.murmur2(key)) % partitions else anyOf(partitions)
+
+  /** The partition of a record without a key. */
+  protected def anyOf(partitions: Int): Int = {
+    withoutKey = (withoutKey + 1) % partitions
+    withoutKey
+  }
+
   /** Columns as KafkaRowWriter has them: topic, key, value, headers, partition. */
   protected def recordOf(columns: InternalRow): Record = {
     val row = projection(columns)
     if (row.isNullAt(0)) throw new NotExactlyOnce("a row has no topic, and the sink none for all")
-    val partition: Integer = if (row.isNullAt(4)) null else row.getInt(4)
     val (key, value) = (row.getBinary(1), row.getBinary(2))
-    val record = new ProducerRecord(row.getUTF8String(0).toString, partition, key, value)
+    val wanted = if (row.isNullAt(4)) None else Some(row.getInt(4))
+    val partition = wanted.map(number => if (number < 0) chosen(key, -number) else number)
+    val record = new ProducerRecord(
+      row.getUTF8String(0).toString, partition.map(Int.box).orNull, key, value)
     if (!row.isNullAt(3)) {
       val headers = row.getArray(3)
       for (index <- 0 until headers.numElements()) {
