@@ -233,7 +233,7 @@ class Compiler:
         return replace(self.compile(shards, rows), joint=True, states=states)
 
     def compile(self, shards: Sequence[int], rows: Inputs) -> Plan:
-        """Return the plan of a query. Raises OtherColumns."""
+        """Return the plan of a query. Raises OtherColumns and OtherStreams."""
         if self._metadata.real_time:
             return self._routed(self._ways(shards, rows), shards, "update")
         streams: dict[str, _Stream] = {}
@@ -312,6 +312,8 @@ class Compiler:
         elif operator.kind == "function":
             frames = told_apart([stream.frame() for stream in taken])
             frame = self._function(operator)(*frames)
+            if self._metadata.region is not None:
+                plan_scans.check_inputs(operator.name, frame, frames)
         else:
             return {}
         if operator.stateful:

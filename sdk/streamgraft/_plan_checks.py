@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from streamgraft._errors import ApplicationError, SchemaMismatch
 from streamgraft._graph import Graph, OperatorNode, OutputMode, RegionNode
-from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, parse, reason
+from streamgraft._schemas import INPUT, KAFKA_COLUMNS, empty_stream, parse, reason
 from streamgraft_common.columns import MALFORMED
 from streamgraft_common.frames import row_of
 
@@ -58,6 +58,21 @@ def is_timeless(frame: DataFrame) -> bool:
 def has_watermark(frame: DataFrame) -> bool:
     """Return whether a plan says how late records may be."""
     return any(node.nodeName() == "EventTimeWatermark" for node in _nodes(_analyzed(frame)))
+
+
+def streams_of_its_own(frame: DataFrame) -> list[str]:
+    """Return the formats of the streams that a plan reads beside those of `empty_stream`."""
+    leaves = [node for node in _nodes(_analyzed(frame)) if not _children(node)]
+    return sorted({name for leaf in leaves if (name := _read_by(leaf))})
+
+
+def _read_by(leaf: Any) -> str | None:
+    """Return the format of a stream that is no input's, None of any other leaf."""
+    if not leaf.isStreaming():
+        return None
+    if leaf.nodeName() != "StreamingRelationV2":  # of an interface of former times, like files'
+        return str(leaf.sourceName())
+    return None if leaf.extraOptions().containsKey(INPUT) else str(leaf.sourceName())
 
 
 def _keeps_state(node: Any) -> bool:
