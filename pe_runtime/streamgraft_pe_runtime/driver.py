@@ -132,7 +132,8 @@ class Driver:
         self._exchanged: set[bool] = set()
         """Modes (whether real-time) in which records went to Kafka and back."""
         self._imports: tuple[MatchedImport, ...] = ()
-        self._filters: dict[str, str] = {}
+        self._filters: Mapping[str, str] = {}
+        """By import; exchanged as a whole, as plans are compiled in other threads."""
         self._telling = threading.Lock()
         self._compiling = threading.Lock()  # user functions need not be safe for threads
         log.info("session after %.1f s", time.monotonic() - began)
@@ -198,8 +199,7 @@ class Driver:
         self._imports = tuple(imports)
         filters = {item.operator: item.filter for item in imports}
         changed = filters != self._filters
-        self._filters.clear()
-        self._filters.update(filters)
+        self._filters = filters
         return changed
 
     def listen(
@@ -362,7 +362,7 @@ class Driver:
 
     def _bound(self, metadata: PeMetadata) -> _Planned:
         self._bind(metadata)
-        compiler = Compiler(self._application, self.code.adl, metadata, self._filters)
+        compiler = Compiler(self._application, self.code.adl, metadata, lambda: self._filters)
         joint, obstacle = apart(metadata, self.code.adl.operators) is None, ""
         if joint:
             inputs = RealInputs(self._session, metadata, self.code.adl)

@@ -214,12 +214,12 @@ class Compiler:
         application: Application,
         adl: Adl,
         metadata: PeMetadata,
-        filters: Mapping[str, str] | None = None,
+        filters: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`filters`: Spark expressions of the rows that imports want, by operator; read whenever
-        a plan is compiled."""
+        """`filters`: tells Spark expressions of the rows that imports want, by operator; asked
+        whenever a plan is compiled."""
         self._application = application
-        self._filters = {} if filters is None else filters
+        self._filters = filters
         self._metadata = metadata
         self._operators = {operator.name: operator for operator in adl.operators}
         self._schemas = {
@@ -299,7 +299,7 @@ class Compiler:
             row_of(F.col("value").cast("string"), schema).alias("row")
         )
         rows = rows.select("row.*")
-        wanted = self._filters.get(port.operator) if port.imported else ""
+        wanted = self._filters().get(port.operator) if port.imported else ""
         return rows.where(wanted) if wanted else rows
 
     def _applied(
