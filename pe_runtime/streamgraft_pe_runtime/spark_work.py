@@ -80,7 +80,8 @@ class SparkQuery:
             return await asyncio.to_thread(self.query.stop, deadline_seconds)
         except StillRuns as error:
             self.stuck(str(error))
-            return await asyncio.get_running_loop().create_future()
+            never: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            return await never
 
 
 class SparkStage:
