@@ -24,6 +24,7 @@ from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import (
     alignment,
     hadoop_settings,
+    kafka_clients,
     local_files,
     malformed,
     query,
@@ -35,7 +36,6 @@ from streamgraft_pe_runtime import (
     workers,
 )
 from streamgraft_pe_runtime.application import Code, LoadedApplication, exchanged
-from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import OtherCode
 from streamgraft_pe_runtime.cuts import CutSink, cut_sink
 from streamgraft_pe_runtime.exchange import exchange
@@ -43,7 +43,7 @@ from streamgraft_pe_runtime.ledgers import Ledgers
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
-from streamgraft_pe_runtime.settings import consumer_group
+from streamgraft_pe_runtime.slot_check import check_slots
 from streamgraft_pe_runtime.staggering import Stagger
 from streamgraft_pe_runtime.state_stores import StateStores
 from streamgraft_pe_runtime.warm_up import EmptyInputs
@@ -55,26 +55,6 @@ _COMPILER = "CompilerThre"
 _NICE = 10
 
 _Listeners = tuple[Callable[[str, str, Any], None], Callable[[str], None]]
-
-
-class NotEnoughSlots(Exception):
-    """Partitions would starve in real-time mode; the message says what to do."""
-
-
-def check_slots(plan: Plan, metadata: PeMetadata) -> None:
-    """Raise NotEnoughSlots if partitions would starve in a real-time plan. Asks the brokers."""
-    if not plan.real_time:
-        return
-    counts: dict[tuple[str, str], int] = {}
-    for port in metadata.inputs:
-        if port.partitions is None:
-            brokers = Brokers(port.bootstrap_servers, consumer_group(metadata), tls=port.tls)
-            partitions = brokers.partitions(port.topic)
-            counts[port.bootstrap_servers, port.topic] = len(partitions)
-            brokers.close()
-    slots = plan.frame.sparkSession.sparkContext.defaultParallelism
-    if reason := real_time.starvation(metadata, counts, plan.scans, slots):
-        raise NotEnoughSlots(reason)
 
 
 def _compile_last(pid: int) -> None:
@@ -265,9 +245,12 @@ class Driver:
 
     def source_ids(self, inputs: Sequence[InputPort]) -> topic_ids.Ids:
         """Return the ids of the topics that sources read, as far as brokers tell."""
-        endpoints = {port.operator: self._endpoint(port) for port in inputs}
-        options = {name: found.options for name, found in endpoints.items() if found}
-        return topic_ids.ask(self._session, inputs, options)
+        return topic_ids.ask(self._session, inputs, self._options(inputs))
+
+    def kafka_clients(self, metadata: PeMetadata) -> kafka_clients.Clients:
+        """Return what clients of a PE's brokers are told. Blocks."""
+        options = self._options(metadata.inputs)
+        return kafka_clients.clients(self._session._jvm, metadata, options)
 
     def ledgers(self, metadata: PeMetadata) -> Ledgers:
         """Return what looks into the ledgers of a stage."""
@@ -278,6 +261,11 @@ class Driver:
         """Return whether an input goes on behind records that are deleted before it reads them."""
         options = endpoint.options if (endpoint := self._endpoint(port)) else {}
         return ("failondataloss", "false") in ((k.lower(), v.lower()) for k, v in options.items())
+
+    def _options(self, inputs: Sequence[InputPort]) -> dict[str, dict[str, str]]:
+        """Return the options of sources, by operator."""
+        endpoints = {port.operator: self._endpoint(port) for port in inputs}
+        return {name: found.options for name, found in endpoints.items() if found}
 
     def _endpoint(self, port: InputPort) -> KafkaEndpoint | None:
         operators = {operator.name: operator for operator in self._adl.operators}
@@ -382,7 +370,8 @@ class Driver:
         inputs = RealInputs(self._session, planned.metadata, self.code.adl)
         compiler = planned.compiler
         plan = (compiler.compile_joint if joint else compiler.compile)(shards, inputs)
-        check_slots(plan, planned.metadata)
+        if plan.real_time:
+            check_slots(plan, planned.metadata, self.kafka_clients(planned.metadata))
         return plan
 
     def _bind(self, metadata: PeMetadata) -> None:

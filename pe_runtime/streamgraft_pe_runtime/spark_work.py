@@ -11,7 +11,6 @@ from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
 from streamgraft_pe_runtime import alignment, late_batches, log_starts, lost_checkpoints, topic_ids
-from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
 from streamgraft_pe_runtime.driver import Driver
@@ -32,7 +31,6 @@ from streamgraft_pe_runtime.query import ShardQuery, StillRuns
 from streamgraft_pe_runtime.query_logs import is_cut_off
 from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.savepoints import Storage
-from streamgraft_pe_runtime.settings import consumer_group
 
 log = logging.getLogger(__name__)
 
@@ -215,11 +213,8 @@ class SparkStage:
     def _start_of(self, topic: str, partition: int) -> int:
         (port,) = (port for port in self._metadata.inputs if port.topic == topic)
         latest = self._driver.starts_at_latest(port)
-        brokers = Brokers(port.bootstrap_servers, consumer_group(self._metadata), tls=port.tls)
-        try:
-            return brokers.bounds([(topic, partition)]).found[topic, partition][latest]
-        finally:
-            brokers.close()
+        brokers = self.progress.brokers(port.bootstrap_servers)
+        return brokers.bounds([(topic, partition)]).found[topic, partition][latest]
 
     def _save(self, request: Saving) -> Saved:
         if request.rolls_back_to is not None:
