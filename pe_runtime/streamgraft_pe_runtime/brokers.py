@@ -7,12 +7,11 @@ the whole process (a failed assertion) when brokers go away during a call.
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from streamgraft_pe_runtime.kafka_access import consumer_options
 from streamgraft_pe_runtime.positions import Positions
 from streamgraft_pe_runtime.scan_order import topic_of
 
@@ -45,14 +44,16 @@ class Brokers:
     All calls block for at most some seconds; what goes wrong is a KafkaException.
     """
 
-    def __init__(self, bootstrap_servers: str, group: str, *, tls: bool) -> None:
+    def __init__(self, bootstrap_servers: str, group: str, settings: Mapping[str, str]) -> None:
+        """`settings`: librdkafka's, for what the brokers ask for."""
+        self.settings = settings
         self._lock = threading.Lock()
         self._failing: list[tuple[str, int]] = []
         self._results: list[tuple[KafkaError | None, Positions]] = []
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap_servers,
-                **consumer_options(tls),
+                **settings,
                 "group.id": group,
                 "enable.auto.commit": False,
                 # The end of a log is then its last stable offset: behind it are open transactions.

@@ -34,6 +34,8 @@ _SMALL_AND_CHEAP = {
     # every batch write all of the state.
     "spark.sql.streaming.stateStore.coordinatorReportSnapshotUploadLag": "false",
     "spark.sql.streaming.stateStore.forceSnapshotUploadOnLag": "false",
+    # A function of a sink that does not return can't be interrupted: Spark would wait for ever.
+    "spark.sql.streaming.stopTimeout": "30s",
     "spark.python.daemon.module": "streamgraft_pe_runtime.python_daemon",
     # One consumer for each key group. Beyond 64, the default, each use of one closes the oldest.
     "spark.kafka.consumer.cache.capacity": "512",

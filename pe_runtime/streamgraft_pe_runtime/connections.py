@@ -18,6 +18,7 @@ from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_common.resources import PROCESSING_ELEMENT, Connection, ProcessingElementStatus
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_pe_runtime.brokers import Brokers, KafkaException
+from streamgraft_pe_runtime.kafka_clients import Clients
 from streamgraft_pe_runtime.settings import consumer_group
 
 log = logging.getLogger(__name__)
@@ -35,14 +36,21 @@ def to_others(metadata: PeMetadata) -> tuple[list[InputPort], list[OutputPort]]:
     return inputs, [port for port in metadata.outputs if not port.external]
 
 
-def connected(metadata: PeMetadata, known: Mapping[str, Brokers]) -> dict[str, Brokers]:
-    """Return the brokers of inputs and of streams to other PEs, beside those that are known."""
-    _, outputs = to_others(metadata)
-    servers = {port.bootstrap_servers: port.tls for port in outputs}
-    servers |= {port.bootstrap_servers: port.tls for port in metadata.inputs}
-    group = consumer_group(metadata)
-    new = {name: tls for name, tls in servers.items() if name not in known}
-    return {**known, **{name: Brokers(name, group, tls=tls) for name, tls in new.items()}}
+def connected(
+    metadata: PeMetadata, known: Mapping[str, Brokers], clients: Clients
+) -> dict[str, Brokers]:
+    """Return the brokers of inputs and of streams to other PEs, beside those that are known.
+
+    Those that librdkafka takes no such settings for are left out.
+    """
+    found, group = dict(known), consumer_group(metadata)
+    for name, settings in clients.items():
+        if name not in known or known[name].settings != settings:
+            try:
+                found[name] = Brokers(name, group, settings)
+            except KafkaException as error:
+                log.warning("brokers at %s are not watched: %s", name, error)
+    return found
 
 
 class Connections:

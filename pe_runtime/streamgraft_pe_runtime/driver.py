@@ -24,6 +24,7 @@ from streamgraft_common.spark_jvm import SparkJvm
 from streamgraft_pe_runtime import (
     alignment,
     hadoop_settings,
+    kafka_clients,
     local_files,
     malformed,
     query,
@@ -35,7 +36,6 @@ from streamgraft_pe_runtime import (
     workers,
 )
 from streamgraft_pe_runtime.application import Code, LoadedApplication, exchanged
-from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import OtherCode
 from streamgraft_pe_runtime.cuts import CutSink, cut_sink
 from streamgraft_pe_runtime.exchange import exchange
@@ -43,7 +43,7 @@ from streamgraft_pe_runtime.ledgers import Ledgers
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.query import ShardQuery
-from streamgraft_pe_runtime.settings import consumer_group
+from streamgraft_pe_runtime.slot_check import check_slots
 from streamgraft_pe_runtime.staggering import Stagger
 from streamgraft_pe_runtime.state_stores import StateStores
 from streamgraft_pe_runtime.warm_up import EmptyInputs
@@ -55,26 +55,6 @@ _COMPILER = "CompilerThre"
 _NICE = 10
 
 _Listeners = tuple[Callable[[str, str, Any], None], Callable[[str], None]]
-
-
-class NotEnoughSlots(Exception):
-    """Partitions would starve in real-time mode; the message says what to do."""
-
-
-def check_slots(plan: Plan, metadata: PeMetadata) -> None:
-    """Raise NotEnoughSlots if partitions would starve in a real-time plan. Asks the brokers."""
-    if not plan.real_time:
-        return
-    counts: dict[tuple[str, str], int] = {}
-    for port in metadata.inputs:
-        if port.partitions is None:
-            brokers = Brokers(port.bootstrap_servers, consumer_group(metadata), tls=port.tls)
-            partitions = brokers.partitions(port.topic)
-            counts[port.bootstrap_servers, port.topic] = len(partitions)
-            brokers.close()
-    slots = plan.frame.sparkSession.sparkContext.defaultParallelism
-    if reason := real_time.starvation(metadata, counts, plan.scans, slots):
-        raise NotEnoughSlots(reason)
 
 
 def _compile_last(pid: int) -> None:
@@ -132,7 +112,8 @@ class Driver:
         self._exchanged: set[bool] = set()
         """Modes (whether real-time) in which records went to Kafka and back."""
         self._imports: tuple[MatchedImport, ...] = ()
-        self._filters: dict[str, str] = {}
+        self._filters: Mapping[str, str] = {}
+        """By import; exchanged as a whole, as plans are compiled in other threads."""
         self._telling = threading.Lock()
         self._compiling = threading.Lock()  # user functions need not be safe for threads
         log.info("session after %.1f s", time.monotonic() - began)
@@ -200,8 +181,7 @@ class Driver:
         self._imports = tuple(imports)
         filters = {item.operator: item.filter for item in imports}
         changed = filters != self._filters
-        self._filters.clear()
-        self._filters.update(filters)
+        self._filters = filters
         return changed
 
     def listen(
@@ -269,6 +249,11 @@ class Driver:
         """Return the ids of the topics that are read, as far as brokers tell (topic_ids.py)."""
         return self._topics.ask(inputs, self._endpoint, anew=anew)
 
+    def kafka_clients(self, metadata: PeMetadata) -> kafka_clients.Clients:
+        """Return what clients of a PE's brokers are told. Blocks."""
+        options = self._options(metadata.inputs)
+        return kafka_clients.clients(self._session._jvm, metadata, options)
+
     def ledgers(self, metadata: PeMetadata) -> Ledgers:
         """Return what looks into the ledgers of a stage."""
         operators = {operator.name: operator for operator in self._adl.operators}
@@ -279,6 +264,11 @@ class Driver:
         options = endpoint.options if (endpoint := self._endpoint(port)) else {}
         said = ((name.lower(), value.lower()) for name, value in options.items())
         return port.may_lose or ("failondataloss", "false") in said
+
+    def _options(self, inputs: Sequence[InputPort]) -> dict[str, dict[str, str]]:
+        """Return the options of sources, by operator."""
+        endpoints = {port.operator: self._endpoint(port) for port in inputs}
+        return {name: found.options for name, found in endpoints.items() if found}
 
     def _endpoint(self, port: InputPort) -> KafkaEndpoint | None:
         operators = {operator.name: operator for operator in self._adl.operators}
@@ -363,7 +353,7 @@ class Driver:
 
     def _bound(self, metadata: PeMetadata) -> _Planned:
         self._bind(metadata)
-        compiler = Compiler(self._application, self.code.adl, metadata, self._filters)
+        compiler = Compiler(self._application, self.code.adl, metadata, lambda: self._filters)
         joint, obstacle = apart(metadata, self.code.adl.operators) is None, ""
         if joint:
             inputs = RealInputs(self._session, metadata, self.code.adl)
@@ -383,7 +373,8 @@ class Driver:
         inputs = RealInputs(self._session, planned.metadata, self.code.adl)
         compiler = planned.compiler
         plan = (compiler.compile_joint if joint else compiler.compile)(shards, inputs)
-        check_slots(plan, planned.metadata)
+        if plan.real_time:
+            check_slots(plan, planned.metadata, self.kafka_clients(planned.metadata))
         return plan
 
     def _bind(self, metadata: PeMetadata) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from streamgraft_common.pe_metadata import InputPort
+from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_pe_runtime.kafka_clients import Clients
 from streamgraft_pe_runtime.losses import Gap
 
 
@@ -21,6 +22,9 @@ class DriverCounts(Protocol):
 
     def ids_of(self, inputs: Sequence[InputPort]) -> Mapping[str, str]:
         """Return the ids of the topics that are read, by place."""
+
+    def kafka_clients(self, metadata: PeMetadata) -> Clients:
+        """Return what clients of a PE's brokers are told."""
 
     def is_cut(self) -> bool:
         """Return whether operators of the plan are in a consistent region."""

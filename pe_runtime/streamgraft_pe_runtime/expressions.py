@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from streamgraft_common.pe_metadata import OutputPort
 
 # Spark's default writes milliseconds only, and no seconds of the offsets that zones had in former
-# times; it reads both if given no format.
+# times; it reads both if given no format. How a quote is written in a text is a setting of Spark's.
+_TIMESTAMP = "'yyyy-MM-dd', chr(39), 'T', chr(39), 'HH:mm:ss.SSSSSS"
 _TIMESTAMP_OPTIONS = (
-    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXXXX\","
-    " 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\""
+    f"map('timestampFormat', concat({_TIMESTAMP}XXXXX'),"
+    f" 'timestampNTZFormat', concat({_TIMESTAMP}')"
 )
 
 HEADERS_TYPE = "array<struct<key: string, value: binary>>"

@@ -38,7 +38,7 @@ _THREADS = 64
 
 async def run(settings: Settings, application: Code, jvm: SparkJvm) -> int:
     """Run the PE until SIGTERM, or until its application wants no more (returns 0), or until its
-    JVM ends or can't warm up (returns 1)."""
+    JVM ends or can't warm up, or a query does not end (returns 1)."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
     ended: asyncio.Future[int] = loop.create_future()
@@ -116,7 +116,8 @@ async def _drive(
         partial(request_cut, loop, element),
     )
     bundles = Bundles(client, settings.namespace, settings.bundle)
-    work = SparkWork(driver, metrics, settings.checkpoint_root, bundles, copies)
+    stuck = partial(_end_stuck, element, end)
+    work = SparkWork(driver, metrics, settings.checkpoint_root, bundles, copies, stuck)
     works = (
         _work(element, work, end),
         _follow(element, work, rehearsal, client),
@@ -169,6 +170,12 @@ def _give_up(element: ProcessingElement, error: Exception, end: Any) -> None:
     log.exception("the application can't be started")
     element.report(f"the application can't be started: {type(error).__name__}: {error}")
     end(1, "the application can't be started")
+
+
+def _end_stuck(element: ProcessingElement, end: Any, why: str) -> None:
+    """End with a query that does not: whoever takes over fences it off, as after a crash."""
+    element.report(f"{why}. The pod ends, and who gets its shards runs the batch again")
+    end(1, why)
 
 
 async def _listen(element: ProcessingElement, end: Any) -> None:

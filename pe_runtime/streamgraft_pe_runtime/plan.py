@@ -216,12 +216,12 @@ class Compiler:
         application: Application,
         adl: Adl,
         metadata: PeMetadata,
-        filters: Mapping[str, str] | None = None,
+        filters: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`filters`: Spark expressions of the rows that imports want, by operator; read whenever
-        a plan is compiled."""
+        """`filters`: tells Spark expressions of the rows that imports want, by operator; asked
+        whenever a plan is compiled."""
         self._application = application
-        self._filters = {} if filters is None else filters
+        self._filters = filters
         self._metadata = metadata
         self._operators = {operator.name: operator for operator in adl.operators}
         self._schemas = {
@@ -235,7 +235,7 @@ class Compiler:
         return replace(self.compile(shards, rows), joint=True, states=states)
 
     def compile(self, shards: Sequence[int], rows: Inputs) -> Plan:
-        """Return the plan of a query. Raises OtherColumns."""
+        """Return the plan of a query. Raises OtherColumns and OtherStreams."""
         if self._metadata.real_time:
             return self._routed(self._ways(shards, rows), shards, "update")
         streams: dict[str, _Stream] = {}
@@ -301,7 +301,7 @@ class Compiler:
             row_of(F.col("value").cast("string"), schema).alias("row")
         )
         rows = rows.select("row.*")
-        wanted = self._filters.get(port.operator) if port.imported else ""
+        wanted = self._filters().get(port.operator) if port.imported else ""
         return rows.where(wanted) if wanted else rows
 
     def _applied(
@@ -314,6 +314,8 @@ class Compiler:
         elif operator.kind == "function":
             frames = told_apart([stream.frame() for stream in taken])
             frame = self._function(operator)(*frames)
+            if self._metadata.region is not None:
+                plan_scans.check_inputs(operator.name, frame, frames)
         else:
             return {}
         if operator.stateful:

@@ -1,6 +1,7 @@
 """What the scans of a plan read, by which positions are found again (scan_order.py)."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -29,6 +30,26 @@ def names(frame: DataFrame) -> list[str | None]:
         scan and scan_name(scan[0], scan[1] if len(places[scan[0]]) > 1 else "", scan[2])
         for scan in scans
     ]
+
+
+class OtherStreams(Exception):
+    """A function reads a stream that is none of its inputs."""
+
+
+def check_inputs(operator: str, result: DataFrame, inputs: Sequence[DataFrame]) -> None:
+    """Raise OtherStreams if what an operator of a region gives reads more than its inputs do.
+
+    Partition j of another topic is not shard j's, whoever reads it. Bundles of former builds may
+    have such functions.
+    """
+    known = {scan for frame in inputs for scan in of(frame)}
+    if others := set(of(result)) - known:
+        named = ", ".join(sorted(scan[0] if scan else "of unknown name" for scan in others))
+        raise OtherStreams(
+            f"{operator} reads a stream that is none of its inputs ({named}), of which its shards"
+            " would get what is not of their keys: declare it as a source, and give it to the"
+            " operator as an input"
+        )
 
 
 def of(frame: DataFrame) -> list[tuple[str, str, str] | None]:

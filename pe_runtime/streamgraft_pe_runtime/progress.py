@@ -58,7 +58,7 @@ class Progress:
         self._known: dict[tuple[str, str], list[int]] = {}
         self._shown: set[tuple[str, int]] = set()
         """Partitions that have gauges."""
-        self._brokers = connected(metadata, {})
+        self._brokers = connected(metadata, {}, driver.kafka_clients(metadata))
         self._failing: set[str] = set()
         self.left_out, self.connections = LeftOut(metrics, driver), Connections()
         self._markers, self._beyond = Markers(), Beyond()
@@ -70,7 +70,7 @@ class Progress:
         known = self._brokers
         if consumer_group(metadata) != consumer_group(self._metadata):
             known, self._published = {}, {}  # our pod is another stage's now
-        self._brokers = connected(metadata, known)
+        self._brokers = connected(metadata, known, self._driver.kafka_clients(metadata))
         if metadata.real_time != self._metadata.real_time:  # it is measured in another way now
             self._busy_before = self._driver.busy_seconds()
         self._metadata = metadata
@@ -80,8 +80,10 @@ class Progress:
                 watched.partitions.pop(port, None)
 
     def brokers(self, bootstrap_servers: str) -> Brokers:
-        """Return those of an input, or of a stream to another PE."""
-        return self._brokers[bootstrap_servers]
+        """Return those of an input, or of a stream to another PE. Raises KafkaException."""
+        if (found := self._brokers.get(bootstrap_servers)) is None:
+            raise KafkaException(f"brokers at {bootstrap_servers} are not watched: see the log")
+        return found
 
     def watch(
         self,

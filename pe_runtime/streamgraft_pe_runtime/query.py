@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -35,7 +37,8 @@ _IDLE_SECONDS = 0.3
 """A query that sleeps so long after its trigger had nothing to do then."""
 _SLEEPING = "Clock.waitTillTime"
 """What a query's thread does between two triggers."""
-_RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", "ForeachBatchSink.addBatch")
+_CALLING = "ForeachBatchSink.addBatch"
+_RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", _CALLING)
 """What it does while a batch's jobs run: into Kafka, into a sink function."""
 _SILENT = ("CANNOT_LOAD_STATE_STORE", "(no cause message)")
 _MOST_CAUSES = 20
@@ -126,6 +129,10 @@ def _sink(plan: Plan, checkpoint: Path) -> DataStreamWriter:
             since=modes.loose_since(checkpoint),
         )
     )
+
+
+class StillRuns(Exception):
+    """A batch that was cut off does not end, so its process has to; the message says so."""
 
 
 class ShardQuery:
@@ -239,6 +246,8 @@ class ShardQuery:
         A query that sleeps is let go on to its next batch, if that is near: then the output stops
         for no longer than its next owner takes to start. In real-time mode the running batch ends
         before its next record, if it may, when the batches of other shards leave time.
+
+        Raises StillRuns if a batch that was cut off does not end, either.
         """
         execution, run = self._handle.streamingQuery(), str(self._query.runId)
         thread, lock = self._thread(), execution.awaitProgressLock()
@@ -266,7 +275,7 @@ class ShardQuery:
             thread.join(_END_MILLISECONDS)
         in_time = marked or not thread.isAlive()
         in_time = in_time and time.monotonic() < deadline
-        self._handle.stop()
+        self._cut_off(thread)
         clean = in_time and self._handle.exception().isEmpty()
         ended = self._ended() if clean else None
         # A batch that runs again may end before what was written when it was cut off.
@@ -278,6 +287,17 @@ class ShardQuery:
         if self._ends:
             self._ends.forget(run)
         return in_time
+
+    def _cut_off(self, thread: Any) -> None:
+        """Stop the query, whatever it does. Raises StillRuns."""
+        try:
+            self._handle.stop()
+        except (Py4JJavaError, PySparkException) as error:
+            if not thread.isAlive():
+                raise
+            called = _CALLING in self._stack(thread)
+            what = "its function does not return" if called else "its thread does not end"
+            raise StillRuns(f"a batch of {self._query.name} can't be cut off: {what}") from error
 
     def _is_over(self) -> bool:
         """Return whether nothing comes again of what was written at least once."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
 from streamgraft_pe_runtime import alignment, late_batches, log_starts, lost_checkpoints
-from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
 from streamgraft_pe_runtime.driver import Driver
@@ -28,11 +27,10 @@ from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.modes import OtherMode, may_be_repeated
 from streamgraft_pe_runtime.progress import Progress
 from streamgraft_pe_runtime.protocol import Left, Load, Query
-from streamgraft_pe_runtime.query import ShardQuery
+from streamgraft_pe_runtime.query import ShardQuery, StillRuns
 from streamgraft_pe_runtime.query_logs import is_cut_off
 from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.savepoints import Storage
-from streamgraft_pe_runtime.settings import consumer_group
 from streamgraft_pe_runtime.topic_ids import Topics
 
 log = logging.getLogger(__name__)
@@ -57,6 +55,8 @@ class SparkQuery:
     """A query that was started."""
 
     query: ShardQuery
+    stuck: Callable[[str], None]
+    """Ends the process, for the reason given."""
 
     async def first_batch(self) -> None:
         """Return once the first trigger since the start has completed."""
@@ -70,21 +70,37 @@ class SparkQuery:
         return failure
 
     async def stop(self, deadline_seconds: float) -> bool:
-        """Stop at a batch boundary; False if the deadline passed and a batch was cut off."""
-        return await asyncio.to_thread(self.query.stop, deadline_seconds)
+        """Stop at a batch boundary; False if the deadline passed and a batch was cut off.
+
+        If that batch does not end, the process does. Until then nobody else may have the shard:
+        this does not return.
+        """
+        try:
+            return await asyncio.to_thread(self.query.stop, deadline_seconds)
+        except StillRuns as error:
+            self.stuck(str(error))
+            never: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            return await never
 
 
 class SparkStage:
     """The stage that the PE works on."""
 
     def __init__(
-        self, driver: Driver, storage: Storage, progress: Progress, metadata: PeMetadata
+        self,
+        driver: Driver,
+        storage: Storage,
+        progress: Progress,
+        metadata: PeMetadata,
+        stuck: Callable[[str], None] = log.error,
     ) -> None:
+        """`stuck`: ends the process, for the reason given; called in the event loop."""
         self.progress = progress
         self.shard_count = metadata.shard_count
         self._driver = driver
         self._storage = storage
         self._metadata = metadata
+        self._stuck = stuck
         self._checkpoints = JointCheckpoints(
             storage.folder, self._end_batch, driver.state_provider, self._noted
         )
@@ -175,7 +191,7 @@ class SparkStage:
             query.stop(0)
             raise
         self._places.update(dict.fromkeys(shards, checkpoint))
-        return SparkQuery(query)
+        return SparkQuery(query, self._stuck)
 
     def _lost(self, port: InputPort, gap: Gap) -> bool:
         self.progress.left_out.lose(gap)
@@ -198,15 +214,12 @@ class SparkStage:
         return self._driver.ledgers(self._metadata).shared(begun)
 
     def _start_of(self, topic: str, partition: int) -> int:
-        """Return where a shard begins that nobody has run. Raises OSError."""
+        """Return where a shard begins that nobody has run. Raises OSError, KafkaException."""
         port = next((port for port in self._metadata.inputs if port.topic == topic), None)
         if port is None:
             return 0  # an edit has dropped it, and nobody reads on
-        brokers = Brokers(port.bootstrap_servers, consumer_group(self._metadata), tls=port.tls)
-        try:
-            bounds = brokers.bounds([key := (topic, partition)])
-        finally:
-            brokers.close()
+        brokers = self.progress.brokers(port.bootstrap_servers)
+        bounds = brokers.bounds([key := (topic, partition)])
         if why := bounds.failed.get(key):
             raise OSError(f"where partition {partition} of {topic} begins is not known: {why}")
         return bounds.found[key][self._driver.starts_at_latest(port)]
@@ -251,13 +264,16 @@ class SparkWork:
         metrics: PeMetrics,
         checkpoint_root: Path,
         bundles: Bundles,
-        copies: Repository | None = None,
+        copies: Repository | None,
+        stuck: Callable[[str], None],
     ) -> None:
+        """`stuck`: ends the process, for the reason given; called in the event loop."""
         self._driver = driver
         self._bundles = bundles
         self._metrics = metrics
         self._root = checkpoint_root
         self._copies = copies
+        self._stuck = stuck
         self._progress: Progress | None = None
         self._stages: list[SparkStage] = []
         self._applied = asyncio.Event()
@@ -288,4 +304,4 @@ class SparkWork:
         driver = self._driver
         sink = driver.cut_sink(metadata)
         storage = Storage(self._root, metadata, driver.code.adl, driver.stores, sink, self._copies)
-        return SparkStage(self._driver, storage, self._progress, metadata)
+        return SparkStage(self._driver, storage, self._progress, metadata, self._stuck)

@@ -223,6 +223,15 @@ class _Analyzer:
                 f"{operator.name!r} returns a DataFrame that is not a stream",
                 "return one that is made from the input",
             )
+        if others := plan_checks.streams_of_its_own(result):
+            raise PlanningFailed(
+                operator.location,
+                f"{operator.name!r} reads a stream that is none of its inputs"
+                f" ({', '.join(others)}): nobody would watch it, and in a region each shard would"
+                " read all of it, or other records than those of its keys",
+                "declare it, with app.kafka_source or app.source, and give it to the operator as"
+                " an input; spark.read reads a table",
+            )
         return result
 
     def _filter(self, operator: OperatorNode, frame: DataFrame, condition: str) -> DataFrame:

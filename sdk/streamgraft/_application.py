@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 
     SinkFunction = TypeVar("SinkFunction", bound=Callable[[DataFrame, Batch], None])
 
+_TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
+_DIVIDING = ("minpartitions", "maxrecordsperpartition")
+"""Options of Spark's Kafka source with which a partition is read by several tasks."""
+
 
 class Application(SharedStreams, ConsistentRegions, ClusterObjects):
     """A streaming application: operators, the streams between them, and parallel regions.
@@ -65,6 +69,11 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
         for setting, value in self.spark_conf.items():
             if not isinstance(value, str):
                 self._reject(f"spark_conf[{setting!r}] is {value!r}", "write the value as text")
+            elif setting == _TIME_PARSER and value.upper() == "LEGACY":
+                self._reject(
+                    f"spark_conf[{setting!r}] is {value!r}, which can't write streams' timestamps",
+                    "leave it out, or use CORRECTED",
+                )
 
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -121,6 +130,13 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
             bootstrap_servers=bootstrap_servers,
             options=dict(options or {}),
         )
+        if divided := sorted(name for name in options or {} if name.lower() in _DIVIDING):
+            self._reject(
+                f"source {name!r} has the option {divided[0]}: several tasks would read parts of"
+                " one partition, and records of a key lose their order",
+                "leave it out; spark.streamgraft.maxOffsetsPerTrigger bounds a batch, and a region"
+                " spreads its work",
+            )
         if (format == "raw") == (schema is not None):
             found = f"{declared(format)['format']} and {'a' if schema else 'no'} schema"
             self._reject(

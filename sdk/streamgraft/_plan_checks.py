@@ -7,10 +7,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     CharType,
     DataType,
     DecimalType,
+    DoubleType,
+    FloatType,
     IntegralType,
+    MapType,
     StringType,
     StructType,
     VarcharType,
@@ -18,7 +22,7 @@ from pyspark.sql.types import (
 
 from streamgraft._errors import ApplicationError, SchemaMismatch
 from streamgraft._graph import Graph, OperatorNode, OutputMode, RegionNode
-from streamgraft._schemas import KAFKA_COLUMNS, empty_stream, parse, reason
+from streamgraft._schemas import INPUT, KAFKA_COLUMNS, empty_stream, parse, reason
 from streamgraft_common.columns import MALFORMED
 from streamgraft_common.frames import row_of
 
@@ -58,6 +62,21 @@ def is_timeless(frame: DataFrame) -> bool:
 def has_watermark(frame: DataFrame) -> bool:
     """Return whether a plan says how late records may be."""
     return any(node.nodeName() == "EventTimeWatermark" for node in _nodes(_analyzed(frame)))
+
+
+def streams_of_its_own(frame: DataFrame) -> list[str]:
+    """Return the formats of the streams that a plan reads beside those of `empty_stream`."""
+    leaves = [node for node in _nodes(_analyzed(frame)) if not _children(node)]
+    return sorted({name for leaf in leaves if (name := _read_by(leaf))})
+
+
+def _read_by(leaf: Any) -> str | None:
+    """Return the format of a stream that is no input's, None of any other leaf."""
+    if not leaf.isStreaming():
+        return None
+    if leaf.nodeName() != "StreamingRelationV2":  # of an interface of former times, like files'
+        return str(leaf.sourceName())
+    return None if leaf.extraOptions().containsKey(INPUT) else str(leaf.sourceName())
 
 
 def _keeps_state(node: Any) -> bool:
@@ -135,7 +154,7 @@ def key_errors(graph: Graph, schemas: Mapping[str, StructType]) -> Iterator[Appl
                     f"it has {', '.join(schemas[stream].names)}; add the column, or choose another"
                     f" key at {region.location}",
                 )
-        yield from _collated_keys(graph, region, schemas)
+        yield from _ambiguous_keys(graph, region, schemas)
         yield from _mixed_keys(graph, region, schemas)
     for operator in graph.operators:
         if operator.kind == "kafka-sink" and operator.kafka and operator.inputs[0] in schemas:
@@ -173,24 +192,54 @@ def raw_errors(
                 )
 
 
-def _collated_keys(
+def _ambiguous_keys(
     graph: Graph, region: RegionNode, schemas: Mapping[str, StructType]
 ) -> Iterator[ApplicationError]:
-    """Yield the key columns of which equal values have several texts, by their collation."""
+    """Yield the key columns of which equal values have several texts."""
     for stream, operator in graph.entering(region.name):
         for field in schemas.get(stream, StructType()).fields:
-            kind = field.dataType
-            if field.name not in region.key or not isinstance(kind, StringType):
-                continue
-            if not kind.isUTF8BinaryCollation():
+            if field.name in region.key and (found := _ambiguity(field.dataType)):
+                what, remedy = found
                 yield SchemaMismatch(
                     operator.location,
                     f"stream {stream!r} enters region {region.name!r} with the key column"
-                    f" {field.name} in collation {kind.collation}, so equal keys would go to"
-                    " different channels",
-                    "give it a form in which they are the same text, such as lower(...), and"
-                    " collate UTF8_BINARY, in an operator before the region",
+                    f" {field.name} {what}, so equal keys would go to different channels",
+                    remedy,
                 )
+
+
+def _ambiguity(data_type: DataType) -> tuple[str, str] | None:
+    """Return why equal values of a key's type have several texts, and what to do; else None.
+
+    Numbers that are a column of their own are made one there (pe_runtime: expressions.py).
+    """
+    within = [data_type, *_parts(data_type)]
+    for kind in within:
+        if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
+            remedy = (
+                "give it a form in which they are the same text, such as lower(...), and collate"
+                " UTF8_BINARY, in an operator before the region"
+            )
+            return f"in collation {kind.collation}", remedy
+    remedy = "select what tells keys apart as columns of their own in an operator before the region"
+    if any(isinstance(kind, MapType) for kind in within):
+        return "that has a map, whose entries have no order", remedy
+    if any(isinstance(kind, FloatType | DoubleType) for kind in within[1:]):
+        return f"as {data_type.simpleString()}, in which 0.0 and -0.0 are equal", remedy
+    return None
+
+
+def _parts(data_type: DataType) -> list[DataType]:
+    """Return the types that a type is made of, at any depth."""
+    if isinstance(data_type, StructType):
+        direct = [field.dataType for field in data_type.fields]
+    elif isinstance(data_type, ArrayType):
+        direct = [data_type.elementType]
+    elif isinstance(data_type, MapType):
+        direct = [data_type.keyType, data_type.valueType]
+    else:
+        direct = []
+    return [kind for part in direct for kind in (part, *_parts(part))]
 
 
 def _mixed_keys(

@@ -16,6 +16,10 @@ KAFKA_COLUMNS = (
 """Columns of a source of format raw."""
 
 
+INPUT = "streamgraft.input"
+"""Option of the source behind an empty stream, by which it is told from others in a plan."""
+
+
 def parse(spark: SparkSession, schema: str | StructType) -> StructType:
     """Return the schema, nullable, from DDL text (columns, as in CREATE TABLE) if need be.
 
@@ -63,7 +67,8 @@ def empty_stream(spark: SparkSession, schema: StructType) -> DataFrame:
     Spark analyses what is done with it as it would analyse the real stream.
     """
     columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
-    return spark.readStream.format("rate").load().select(*columns).where(F.lit(False))
+    nothing = spark.readStream.format("rate").option(INPUT, "true").load()
+    return nothing.select(*columns).where(F.lit(False))
 
 
 def reason(error: BaseException) -> str:

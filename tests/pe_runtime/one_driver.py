@@ -24,9 +24,9 @@ from streamgraft_local import Cluster
 from streamgraft_operator.graph import JobContext, topology_of
 from streamgraft_pe_runtime import query, repeats
 from streamgraft_pe_runtime.conf import spark_conf
-from streamgraft_pe_runtime.driver import check_slots
 from streamgraft_pe_runtime.plan import Compiler, Plan, RealInputs
 from streamgraft_pe_runtime.real_time import BATCH_SECONDS
+from streamgraft_pe_runtime.slot_check import check_slots
 from streamgraft_pe_runtime.warm_up import warm_up
 
 KEYS = 4
@@ -106,7 +106,8 @@ class Job:
         )
         for pe in self.pes:
             plan = self.plan(pe)
-            check_slots(plan, pe)
+            if plan.real_time:
+                check_slots(plan, pe, {self._servers: {}})
             name = f"{pe.job}-{pe.stage_name}"
             seconds = BATCH_SECONDS if pe.real_time else 0.2
             self.queries[pe.stage_name] = query.start(plan, self.checkpoint(pe), seconds, name)

@@ -17,8 +17,8 @@ from tests.pe_runtime.one_driver import KEYS, SLOTS, Job, make_topic, rows, writ
 import streamgraft as sg
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
-from streamgraft_pe_runtime.driver import NotEnoughSlots
 from streamgraft_pe_runtime.real_time import BATCH_SECONDS
+from streamgraft_pe_runtime.slot_check import NotEnoughSlots
 
 pytestmark = pytest.mark.integration
 

@@ -20,7 +20,7 @@ async def test_a_partition_that_fails_leaves_the_others_readable(cluster: Cluste
     topic = f"bounds-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
-    brokers = Brokers(cluster.bootstrap_servers, topic, tls=False)
+    brokers = Brokers(cluster.bootstrap_servers, topic, {})
     partitions = [(topic, 7), (topic, 0), (topic, 1)]
     bounds = await asyncio.to_thread(brokers.bounds, partitions)
     assert bounds.found == {(topic, 0): (0, 0), (topic, 1): (0, 0)}

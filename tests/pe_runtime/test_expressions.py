@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from streamgraft_common.pe_metadata import OutputPort
 from streamgraft_pe_runtime import expressions
@@ -81,3 +83,31 @@ def test_conditions_choose_among_the_records_of_a_row() -> None:
     assert text == (
         "explode(filter(array(A, case when x > 1\n then B end), record -> record is not null))"
     )
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {},
+        {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"},
+        {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.enforceReservedKeywords": "true"},
+        {"spark.sql.parser.escapedStringLiterals": "true"},
+        {"spark.sql.legacy.consecutiveStringLiterals.enabled": "true"},
+        {"spark.sql.legacy.timeParserPolicy": "EXCEPTION"},
+    ],
+)
+def test_values_are_the_same_whatever_texts_are_in_sql(
+    session: SparkSession, conf: dict[str, str]
+) -> None:
+    """Settings of the application are those of its queries, too."""
+    asked = session.newSession()
+    for name, value in conf.items():
+        asked.conf.set(name, value)
+    moment = "timestamp'2013-01-02 03:04:05.000006+00:00'"
+    rows = asked.range(1).selectExpr(f"{moment} as t", "timestamp_ntz'2013-01-02 03:04:05' as n")
+    record = expressions.record_expression(port(key=["n"]), 0, None, {})
+    (row,) = (
+        rows.select(F.expr(record).alias("r")).selectExpr("cast(r.value as string) v").collect()
+    )
+    assert row.v == ('{"t":"2013-01-02T03:04:05.000006Z","n":"2013-01-02T03:04:05.000000"}')

@@ -47,7 +47,7 @@ async def test_stateless(stage: Any, load: Callable[[int], Any], output: Any) ->
     output.until(lambda values: sum(map(len, values.values())) >= sum(sent.values()))
     assert output.values == expected
     # The stage's consumer group shows the progress of both PEs, whoever else wrote to it late.
-    brokers = Brokers(stage.cluster.bootstrap_servers, f"{stage.namespace}.numbers.work", tls=False)
+    brokers = Brokers(stage.cluster.bootstrap_servers, f"{stage.namespace}.numbers.work", {})
     partitions = [(stage.input, 0), (stage.input, 1)]
     brokers.publish(dict.fromkeys(partitions, 1))
     for pe in stage.processes:

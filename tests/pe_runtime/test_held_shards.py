@@ -14,6 +14,7 @@ from streamgraft_common.resources import (
 )
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.protocol import Left, Load
+from streamgraft_pe_runtime.protocol import shards as shards_module
 from streamgraft_pe_runtime.protocol.saving import Saver
 from streamgraft_pe_runtime.protocol.shards import Shards
 
@@ -288,3 +289,17 @@ async def test_a_shard_that_is_withheld_keeps_its_epoch_from_being_applied(
     await until(lambda: shards.epoch == 2)
     assert stage.started == [(0, 2), (1, 2)]
     await shards.stop(1.0)
+
+
+async def test_a_shard_that_can_not_be_cut_off_does_not_keep_the_pod(
+    stage: PlayedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its status says until the end that it is ours: only then may others have it."""
+    monkeypatch.setattr(shards_module, "_CUT_OFF_SECONDS", 0.02)
+    shards = holding(stage)
+    shards.follow(spec(1, 0))
+    await until(lambda: shards.epoch == 1)
+    stage.gate.clear()
+    await asyncio.wait_for(shards.stop(0.01), 5)
+    assert shards.statuses()[0].state == "Stopping"
+    assert "0" not in shards.releases

@@ -53,8 +53,9 @@ class PlayedBrokers:
     logs: dict[str, tuple[int, int]] = {}
     """Bounds of all partitions, by brokers."""
 
-    def __init__(self, name: str, *_arguments: object, **_options: object) -> None:
+    def __init__(self, name: str, _group: str, settings: object) -> None:
         """Nobody is connected to."""
+        self.settings = settings
         self._log = self.logs.get(name, (0, 10))
 
     def bounds(self, keys: Iterable[tuple[str, int]]) -> Bounds:
@@ -121,6 +122,10 @@ class PlayedDriver:
     def ids_of(self, _inputs: object) -> dict[str, str]:
         """Return what is set."""
         return dict(self.topics)
+
+    def kafka_clients(self, metadata: PeMetadata) -> dict[str, dict[str, str]]:
+        """Return that nothing is asked for."""
+        return {port.bootstrap_servers: {} for port in metadata.inputs}
 
     def is_cut(self) -> bool:
         """Return False."""

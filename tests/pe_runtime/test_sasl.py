@@ -22,7 +22,12 @@ from streamgraft_local import Cluster
 from streamgraft_operator.kafka.client import Brokers, Kafka, KafkaUnavailable
 from streamgraft_pe_runtime import query
 from streamgraft_pe_runtime.brokers import Brokers as PeBrokers
-from streamgraft_pe_runtime.kafka_access import KAFKA_VARIABLE, jvm_properties, spark_options
+from streamgraft_pe_runtime.kafka_access import (
+    KAFKA_VARIABLE,
+    consumer_options,
+    jvm_properties,
+    spark_options,
+)
 from streamgraft_pe_runtime.plan import Plan
 from streamgraft_pe_runtime.targets import KafkaTarget
 
@@ -92,7 +97,7 @@ async def test_operator_pe_and_spark_are_let_in(
     options = tuple(KafkaCredentials.parse(secret).librdkafka().items())
     operator = Brokers(broker.sasl, options)
     assert topic in (await Kafka().look(operator)).partitions
-    assert PeBrokers(broker.sasl, "group", tls=True).partitions(topic) == [0]
+    assert PeBrokers(broker.sasl, "group", consumer_options(True)).partitions(topic) == [0]
     rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
     value = F.col("value").cast("string").alias("value")
     frame = rows.select(F.lit(0).alias("target"), F.lit(topic).alias("topic"), value)

@@ -566,3 +566,36 @@ def test_what_keeps_state_in_sql(spark: SparkSession, text: str, timeless: bool)
     assert is_timeless(frame) == timeless
     assert depends_on_mode(frame)
     assert not is_stateful(spark.sql("select distinct carrier from {table}", table=table))
+
+
+@pytest.mark.parametrize("form", ["kafka", "rate", "text"])
+def test_streams_that_are_no_inputs_are_refused(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    """Each shard would read all of it, or what is not of its keys."""
+    app, flights = application()
+    options = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "rules"}
+
+    @app.operator(inputs=flights)
+    def ruled(rows: DataFrame) -> DataFrame:
+        reader = rows.sparkSession.readStream.format(form).options(**options)
+        rules = reader.load(str(tmp_path)) if form == "text" else reader.load()
+        rules = rules.select(F.lit("x").alias("carrier"))
+        return rows.select("carrier").unionByName(rules)
+
+    error = only_error(app, spark, sg.PlanningFailed)
+    assert "'ruled' reads a stream that is none of its inputs" in error.problem
+    assert "app.kafka_source or app.source" in error.remedy
+
+
+def test_one_input_may_be_read_in_several_ways(spark: SparkSession) -> None:
+    """Tables beside it are no streams."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def both(rows: DataFrame) -> DataFrame:
+        names = rows.sparkSession.range(3).selectExpr("cast(id as string) as carrier")
+        late = rows.where("delay > 9").select("carrier")
+        return late.unionByName(rows.select("carrier")).join(names, "carrier")
+
+    assert planned(app, spark).errors == []

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
+    ArrayType,
     DataType,
     DateType,
     DecimalType,
@@ -12,6 +13,7 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructType,
     TimestampType,
@@ -30,6 +32,41 @@ def test_keys_in_a_collation_are_refused() -> None:
         "stream 'orders' enters region 'region' with the key column id in collation UTF8_LCASE,"
         " so equal keys would go to different channels"
     )
+
+
+PLACE = StructType().add("lat", DoubleType()).add("lon", DoubleType())
+NAMED = StructType().add("name", StringType("UTF8_LCASE"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (PLACE, "as struct<lat:double,lon:double>, in which 0.0 and -0.0 are equal"),
+        (ArrayType(FloatType()), "as array<float>, in which 0.0 and -0.0 are equal"),
+        (ArrayType(PLACE), "in which 0.0 and -0.0 are equal"),
+        (MapType(StringType(), LongType()), "that has a map, whose entries have no order"),
+        (StructType().add("m", MapType(StringType(), LongType())), "that has a map"),
+        (ArrayType(NAMED), "in collation UTF8_LCASE"),
+    ],
+)
+def test_keys_of_parts_with_several_texts_are_refused(kind: DataType, why: str) -> None:
+    """Spark makes 0.0 of -0.0 at any depth before it groups."""
+    (error,) = meeting({"orders": kind})
+    assert isinstance(error, sg.SchemaMismatch)
+    assert why in error.problem
+    assert "so equal keys would go to different channels" in error.problem
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        DoubleType(),
+        ArrayType(StringType()),
+        StructType().add("day", DateType()).add("sums", ArrayType(DecimalType(10, 2))),
+    ],
+)
+def test_other_parts_make_keys(kind: DataType) -> None:
+    assert meeting({"orders": kind}) == []
 
 
 def meeting(types: Mapping[str, DataType]) -> list[sg.ApplicationError]:

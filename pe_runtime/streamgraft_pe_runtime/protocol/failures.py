@@ -62,6 +62,7 @@ _SAID = (
     ("LedgerLost", ("is gone: deleted, or expired",)),
     ("RecordTooLarge", ("a record is too large for its topic",)),
     ("OtherColumns", ("gives other columns than the bundle says",)),
+    ("OtherStreams", ("reads a stream that is none of its inputs",)),
     ("NotAuthorized", ("not allowed to use", "not allowed to commit")),
 )
 """Reason, and what the sink says; its message says what to do."""

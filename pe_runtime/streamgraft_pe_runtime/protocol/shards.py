@@ -13,6 +13,9 @@ log = logging.getLogger(__name__)
 HANDOVER_SECONDS = 120.0
 """How long a shard that moves may take to its batch boundary before its batch is cut off."""
 
+_CUT_OFF_SECONDS = 4.0
+"""For a batch that is cut off to end, and for positions to be published."""
+
 
 class Shards:
     """Compares what the newest spec wants with what runs. Shards start and stop side by side."""
@@ -61,10 +64,16 @@ class Shards:
             shard.replan(stage, HANDOVER_SECONDS)
 
     async def stop(self, deadline_seconds: float) -> None:
-        """Release all shards, at batch boundaries if the deadline allows it."""
+        """Release all shards, at batch boundaries if the deadline allows it.
+
+        A shard that can't be cut off soon behind it stays ours until our pod is gone.
+        """
         self._stop_seconds = deadline_seconds
         self._reconcile()
-        await asyncio.gather(*(task for _, task in self._held.values()))
+        if tasks := [task for _, task in self._held.values()]:
+            done, _ = await asyncio.wait(tasks, timeout=deadline_seconds + _CUT_OFF_SECONDS)
+            for task in done:
+                task.result()
 
     def mute(self) -> None:
         """Publish nothing more: another pod speaks for our PE."""
