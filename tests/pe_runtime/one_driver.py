@@ -107,7 +107,7 @@ class Job:
         for pe in self.pes:
             plan = self.plan(pe)
             if plan.real_time:
-                check_slots(plan, pe, {self._servers: {}})
+                check_slots(plan, pe, {port.bootstrap_servers: {} for port in pe.inputs})
             name = f"{pe.job}-{pe.stage_name}"
             seconds = BATCH_SECONDS if pe.real_time else 0.2
             self.queries[pe.stage_name] = query.start(plan, self.checkpoint(pe), seconds, name)
