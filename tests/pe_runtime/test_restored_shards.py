@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from streamgraft_pe_runtime import spark_work
 from streamgraft_pe_runtime.brokers import Bounds
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import QUERIES, describe
@@ -47,17 +46,18 @@ class Prepared:
     ("topic", "failed", "start"), [("in", "no leader", None), ("in", "", 3), ("former", "", 0)]
 )
 def test_where_a_shard_begins_that_nobody_has_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topic: str, failed: str, start: int | None
+    tmp_path: Path, topic: str, failed: str, start: int | None
 ) -> None:
     """Its partition may have no leader, and the others may have positions of an input that an edit
     has dropped."""
     key = ("in", 5)
     bounds = Bounds(found={} if failed else {key: (3, 9)}, failed={key: failed} if failed else {})
-    brokers = SimpleNamespace(bounds=lambda keys: bounds, close=lambda: None)
-    monkeypatch.setattr(spark_work, "Brokers", lambda *_, **__: brokers)
-    monkeypatch.setattr(spark_work, "consumer_group", lambda _: "group")
     found = Prepared(tmp_path, None)._stage
-    port: Any = SimpleNamespace(topic="in", bootstrap_servers="b:1", tls=False)
+    progress: Any = SimpleNamespace(
+        brokers=lambda servers: SimpleNamespace(bounds=lambda keys: bounds)
+    )
+    found.progress = progress
+    port: Any = SimpleNamespace(topic="in", bootstrap_servers="b:1")
     found._metadata.inputs.append(port)
     if start is None:
         with pytest.raises(OSError, match="partition 5 of in begins is not known: no leader"):
