@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import requests
 
@@ -23,6 +23,7 @@ from streamgraft_common.resources import (
     PROCESSING_ELEMENT,
     ConsistentRegionStatus,
 )
+from streamgraft_common.resources.job import WarmPool
 from streamgraft_common.resources.parallel_region import Strategy
 from streamgraft_local import Cluster, ClusterSpec, Display
 
@@ -80,7 +81,7 @@ class Deployed:
         found = await self._client.get(path)
         return ConsistentRegionStatus.model_validate(found.get("status") or {})
 
-    async def set_warm_pool(self, size: int | Literal["auto"]) -> None:
+    async def set_warm_pool(self, size: WarmPool) -> None:
         """Set the size of the warm pool."""
         await self._client.patch(JOB.path(NAMESPACE, self.job), {"spec": {"warmPool": size}})
 
@@ -101,7 +102,7 @@ class Deployed:
         seen, since = -1, time.monotonic()
         async with asyncio.timeout(CALM_TIMEOUT_SECONDS):
             while True:
-                pool = await self._list(_PODS, f",{names.LABEL_POOL}={names.POOL_WARM}")
+                pool = await self._pool()
                 calm = await self._is_healthy() and all(map(is_ready, pool))
                 if not calm or len(pool) != seen:
                     seen, since = len(pool), time.monotonic()
@@ -140,8 +141,10 @@ class Deployed:
         return bool(job.get("status", {}).get("phase") == "Healthy")
 
     async def _warm(self) -> int:
-        pool = await self._list(_PODS, f",{names.LABEL_POOL}={names.POOL_WARM}")
-        return sum(map(is_ready, pool))
+        return sum(map(is_ready, await self._pool()))
+
+    async def _pool(self) -> list[Object]:
+        return await self._list(_PODS, f",{names.LABEL_POOL}={names.POOL_WARM}")
 
     async def _list(self, path: str, further_selector: str = "") -> list[Object]:
         selector = f"{names.LABEL_JOB}={self.job}{further_selector}"

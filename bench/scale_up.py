@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import psutil
 from rich.console import Console
@@ -29,6 +28,7 @@ from bench.traffic import Load, Probe, create_topic, keys_by_group
 from streamgraft_common import names
 from streamgraft_common.conditions import is_ready
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources.job import WarmPool
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_local import ClusterSpec
 
@@ -36,7 +36,7 @@ REGION = "work"
 GROUPS = 8
 KEYS_PER_GROUP = 4
 WIDEST = 4
-POOLS: Mapping[str, int | Literal["auto"]] = {"auto": "auto", "warm": WIDEST - 1, "cold": 0}
+POOLS: Mapping[str, WarmPool] = {"auto": "auto", "warm": WIDEST - 1, "cold": 0}
 """Sizes of the warm pool."""
 FIRST = "auto_first"
 """The first rise of a new job whose pool the operator sizes: it has seen none yet."""
@@ -110,7 +110,7 @@ def first_help(pes: Iterable[Object]) -> float:
     return min(from_rfc3339(shard["firstBatchAt"]) for shard in shards if "firstBatchAt" in shard)
 
 
-async def quiet(app: Deployed, load: Load, pool: int | Literal["auto"]) -> int:
+async def quiet(app: Deployed, load: Load, pool: WarmPool) -> int:
     """Let the load, the width, and the pool be as they were before a jump; return its size."""
     load.rate = QUIET
     async with asyncio.timeout(PATIENCE_SECONDS):

@@ -247,7 +247,7 @@ class Driver:
 
     def ids_of(self, inputs: Sequence[InputPort], *, anew: bool = True) -> topic_ids.Ids:
         """Return the ids of the topics that are read, as far as brokers tell (topic_ids.py)."""
-        return self._topics.ask(inputs, self._endpoint, anew=anew)
+        return self._topics.ask(inputs, self._options(inputs), anew=anew)
 
     def kafka_clients(self, metadata: PeMetadata) -> kafka_clients.Clients:
         """Return what clients of a PE's brokers are told. Blocks."""
@@ -267,7 +267,7 @@ class Driver:
 
     def _options(self, inputs: Sequence[InputPort]) -> dict[str, dict[str, str]]:
         """Return the options of sources, by operator."""
-        endpoints = {port.operator: self._endpoint(port) for port in inputs}
+        endpoints = {port.operator: self._endpoint(port) for port in inputs if port.external}
         return {name: found.options for name, found in endpoints.items() if found}
 
     def _endpoint(self, port: InputPort) -> KafkaEndpoint | None:

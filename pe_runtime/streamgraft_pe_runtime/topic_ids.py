@@ -9,13 +9,12 @@ beside the checkpoint.
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamgraft_common.adl import KafkaEndpoint
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime.checkpoint_files import write
 from streamgraft_pe_runtime.checkpoint_health import reading
@@ -160,13 +159,14 @@ class TopicIds:
     def ask(
         self,
         inputs: Iterable[InputPort],
-        endpoint_of: Callable[[InputPort], KafkaEndpoint | None],
+        options: Mapping[str, Mapping[str, str]],
         *,
         anew: bool,
     ) -> dict[str, str]:
         """Return the ids of the topics of inputs by place, as far as brokers tell in time.
 
-        `anew`: whether to ask also for streams of which they have told a moment ago.
+        `options`: of sources, by operator; `anew`: whether to ask also for streams of which they
+        have told a moment ago.
         """
         found: dict[str, str] = {}
         asked: dict[tuple[str, str], dict[str, InputPort]] = {}
@@ -178,10 +178,9 @@ class TopicIds:
                 asked.setdefault(group, {})[place] = port
         for ports in asked.values():
             first = next(iter(ports.values()))
-            endpoint = endpoint_of(first)
             topics = {port.topic for port in ports.values()}
             attempts = 1 if anew else _ATTEMPTS
-            ids = self._told(first, endpoint.options if endpoint else {}, topics, attempts)
+            ids = self._told(first, options.get(first.operator, {}), topics, attempts)
             if not first.external:
                 now, servers = time.monotonic(), first.bootstrap_servers
                 self._streams |= {(servers, topic): (at, now) for topic, at in ids.items()}

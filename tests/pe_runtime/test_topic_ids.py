@@ -3,7 +3,8 @@
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime.beyond import Beyond
 from streamgraft_pe_runtime.brokers import Bounds
+from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.protocol.failures import explained
 from streamgraft_pe_runtime.topic_ids import (
     TopicIds,
@@ -121,7 +123,7 @@ def test_streams_that_are_known_are_not_asked_for_again(monkeypatch: pytest.Monk
     everything = {name: f"id of {name}" for name in "acd"}
 
     def ask(anew: bool) -> list[list[str]]:
-        assert ids.ask(inputs, lambda _: None, anew=anew) == everything
+        assert ids.ask(inputs, {}, anew=anew) == everything
         asked, ids.asked = ids.asked, []
         return asked
 
@@ -135,9 +137,9 @@ def test_streams_that_are_known_are_not_asked_for_again(monkeypatch: pytest.Monk
 def test_before_a_query_starts_brokers_that_are_late_are_asked_twice() -> None:
     ids = PlayedIds()
     ids.late = 1
-    assert ids.ask([A], lambda _: None, anew=False) == {"a": "id of a"}
+    assert ids.ask([A], {}, anew=False) == {"a": "id of a"}
     ids.late = 1
-    assert ids.ask([A], lambda _: None, anew=True) == {}
+    assert ids.ask([A], {}, anew=True) == {}
     assert len(ids.asked) == 3
 
 
@@ -157,3 +159,11 @@ def test_a_position_behind_the_end_is_believed_when_it_is_seen_twice() -> None:
         failed.append(bounds.failed.get(key, ""))
     assert failed[:-1] == [""] * 6
     assert "ends at 5, and the position is 13" in failed[-1]
+
+
+def test_options_of_a_sink_are_not_for_the_stream_that_it_reads() -> None:
+    """They are for the brokers of its topic."""
+    options = {"kafka.security.protocol": "SSL"}
+    driver: Any = SimpleNamespace(_endpoint=lambda _: SimpleNamespace(options=options))
+    stream = port("c", external=False)
+    assert Driver._options(driver, [A, stream]) == {A.operator: options}

@@ -176,17 +176,10 @@ class ConsistentRegionController(Controller):
             self._context.recorder.record(item, event)
         if decision.give_up and not await self._give_up((key_of(item)[0], decision.give_up)):
             return STALE_SECONDS
-        job = self._context.living_job_of(item)
-        if decision.create is not None and job is not None:
-            spec = consistent_region_spec(item)
-            manifest = manifests.cut_savepoint(owner_of(job), spec, decision.create)
-            if not is_owned_by(await write.savepoints.create(manifest), job["metadata"]["uid"]):
-                return STALE_SECONDS
-        if decision.roll_back is not None and job is not None:
-            spec, cut = consistent_region_spec(item), decision.status.rolls_back_to
-            manifest = manifests.rollback_savepoint(owner_of(job), spec, decision.roll_back, cut)
-            if not is_owned_by(await write.savepoints.create(manifest), job["metadata"]["uid"]):
-                return STALE_SECONDS
+        if (job := self._context.living_job_of(item)) is not None:
+            for manifest in _savepoints(item, decision, job):
+                if not is_owned_by(await write.savepoints.create(manifest), job["metadata"]["uid"]):
+                    return STALE_SECONDS
         for name in decision.delete:
             if (old := self._caches.savepoints.get((key_of(item)[0], name))) is not None:
                 await write.savepoints.delete(old)
@@ -248,3 +241,13 @@ def _numbered(
         if number is not None:
             operators = frozenset(savepoint_spec(savepoint).operators)
             yield CutView(number, name, savepoint_status(savepoint), operators)
+
+
+def _savepoints(item: Object, decision: ConsistentRegionDecision, job: Object) -> Iterator[Object]:
+    """Yield the manifests of what is to be created: of a cut, or of a rollback."""
+    spec, owner = consistent_region_spec(item), owner_of(job)
+    if decision.create is not None:
+        yield manifests.cut_savepoint(owner, spec, decision.create)
+    if decision.roll_back is not None:
+        cut = decision.status.rolls_back_to
+        yield manifests.rollback_savepoint(owner, spec, decision.roll_back, cut)

@@ -48,9 +48,11 @@ abstract class RowWriter(topic: Option[String], schema: StructType)
 
   private var withoutKey = 0
 
-  /** The partition of a record, as Kafka's own partitioner has it if there is a key. */
-  private def chosen(key: Array[Byte], partitions: Int): Int =
-    if (key != null) Utils.toPositive(Utils.murmur2(key)) % partitions else anyOf(partitions)
+  /** The partition of a record, as Kafka's own partitioner has it if one is chosen by its key. */
+  private def chosen(wanted: Int, key: Array[Byte]): Int =
+    if (wanted >= 0) wanted
+    else if (key == null) anyOf(-wanted)
+    else Utils.toPositive(Utils.murmur2(key)) % -wanted
 
   /** The partition of a record without a key. */
   protected def anyOf(partitions: Int): Int = {
@@ -63,10 +65,8 @@ abstract class RowWriter(topic: Option[String], schema: StructType)
     val row = projection(columns)
     if (row.isNullAt(0)) throw new NotExactlyOnce("a row has no topic, and the sink none for all")
     val (key, value) = (row.getBinary(1), row.getBinary(2))
-    val wanted = if (row.isNullAt(4)) None else Some(row.getInt(4))
-    val partition = wanted.map(number => if (number < 0) chosen(key, -number) else number)
-    val record = new ProducerRecord(
-      row.getUTF8String(0).toString, partition.map(Int.box).orNull, key, value)
+    val partition: Integer = if (row.isNullAt(4)) null else chosen(row.getInt(4), key)
+    val record = new ProducerRecord(row.getUTF8String(0).toString, partition, key, value)
     if (!row.isNullAt(3)) {
       val headers = row.getArray(3)
       for (index <- 0 until headers.numElements()) {
