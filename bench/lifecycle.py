@@ -4,7 +4,8 @@
 pipelines, up to 1,027 PEs, with hollow PEs (`hollow_node`); the raw limit measured in the same call
 (`raw_limit`); what the operator needs; how one replica follows another (`lifecycle_handover`); and
 what one width change of a wide region writes. Figure 9 as well: how long it takes to double and to
-halve a width. SIZES, CHANNELS and WIDEST in the environment make it smaller:
+halve a width; and figure 10: how long until a job whose pod fails is whole again
+(`lifecycle_failures`). SIZES, CHANNELS and WIDEST in the environment make it smaller:
 `SIZES="4 8" CHANNELS=16 WIDEST=8 make bench-lifecycle`. Draws docs/images/lifecycle-*.svg.
 """
 
@@ -56,7 +57,7 @@ async def hollow(cluster: Cluster) -> AsyncIterator[None]:
 def show(runs: list[Run]) -> None:
     """Print one line per size."""
     table = Table(title="job life cycle, seconds (raw limit in brackets)", title_justify="left")
-    for column in ("PEs", "objects", "submitted", "healthy", "terminated"):
+    for column in ("PEs", "objects", "submitted", "healthy", "recovered", "terminated"):
         table.add_column(column, justify="right")
     for run in runs:
         table.add_row(
@@ -64,6 +65,7 @@ def show(runs: list[Run]) -> None:
             f"{run.limit.objects}",
             f"{run.submitted_s:.2f} ({run.limit.create_s:.2f})",
             f"{run.healthy_s:.2f} ({run.limit.create_s + run.limit.create_pods_s:.2f})",
+            f"{report.percentile(run.recovered_s, 0.5):.2f}, {max(run.recovered_s):.2f} at most",
             f"{run.terminated_s:.2f} ({run.limit.delete_s:.2f})",
         )
     console.print(table)
@@ -80,7 +82,7 @@ def show_change(change: WidthChange) -> None:
 
 
 def draw(runs: list[Run], doublings: list[WidthChange]) -> None:
-    """Write the pictures of figures 7 and 9."""
+    """Write the pictures of figures 7, 9 and 10."""
     lines = {
         "submitted": [(run.pes, run.submitted_s) for run in runs],
         "full health": [(run.pes, run.healthy_s) for run in runs],
@@ -95,25 +97,44 @@ def draw(runs: list[Run], doublings: list[WidthChange]) -> None:
     title = "Width of a region doubled and halved"
     picture = size_plot(title, "seconds", lines, "width before", "{:g}".format)
     (PLOTS / "lifecycle-width.svg").write_text(picture)
+    lines = {
+        "slowest": [(run.pes, max(run.recovered_s)) for run in runs],
+        "median": [(run.pes, report.percentile(run.recovered_s, 0.5)) for run in runs],
+        "fastest": [(run.pes, min(run.recovered_s)) for run in runs],
+    }
+    title = "A pod fails until its job is at full health again (control plane)"
+    picture = size_plot(title, "seconds", lines, "number of PEs", "{:g}".format)
+    (PLOTS / "lifecycle-failures.svg").write_text(picture)
+
+
+def of_run(run: Run) -> dict[str, float]:
+    """Return the figures of one run by name."""
+    return {
+        "submit_s": run.submitted_s,
+        "submit_raw_s": run.limit.create_s,
+        "submit_ratio": run.submitted_s / run.limit.create_s,
+        "healthy_s": run.healthy_s,
+        "recovery_s_p50": report.percentile(run.recovered_s, 0.5),
+        "recovery_s_max": max(run.recovered_s),
+        "terminate_s": run.terminated_s,
+        "terminate_raw_s": run.limit.delete_s,
+        "terminate_ratio": run.terminated_s / run.limit.delete_s,
+        "api_writes": float(sum(run.writes.values())),
+    }
 
 
 def figures(
     runs: list[Run], changes: list[WidthChange], doublings: list[WidthChange]
 ) -> dict[str, float]:
-    """Return the figures by name; ratios and times are those of the largest run."""
+    """Return the figures by name, those of a run with the number of its PEs; what the operator
+    needs was measured with the largest."""
     last = runs[-1]
     found = {
-        f"submit_s_{last.pes}": last.submitted_s,
-        f"submit_raw_s_{last.pes}": last.limit.create_s,
-        f"submit_ratio_{last.pes}": last.submitted_s / last.limit.create_s,
-        f"healthy_s_{last.pes}": last.healthy_s,
-        f"terminate_s_{last.pes}": last.terminated_s,
-        f"terminate_raw_s_{last.pes}": last.limit.delete_s,
-        f"terminate_ratio_{last.pes}": last.terminated_s / last.limit.delete_s,
         "operator_rss_mb": last.operator.peak_rss_mb,
         "operator_idle_cpu_percent": last.operator.idle_cpu_percent,
-        f"api_writes_{last.pes}": float(sum(last.writes.values())),
     }
+    for run in runs:
+        found |= {f"{name}_{run.pes}": value for name, value in of_run(run).items()}
     if last.hand_over:
         found[f"hand_over_leading_s_{last.pes}"] = last.hand_over.leading_s
         found[f"hand_over_acting_s_{last.pes}"] = last.hand_over.acting_s

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import psutil
 
-from bench import lifecycle_handover, raw_limit
+from bench import lifecycle_failures, lifecycle_handover, raw_limit
 from bench.lifecycle_handover import HandOver
 from bench.pipelines import REGION, bundle, pipelines
 from streamgraft_common import names
@@ -52,6 +52,8 @@ class Run:
     limit: raw_limit.Limit
     submitted_s: float
     healthy_s: float
+    recovered_s: list[float]
+    """From each failure of a pod until the job was at full health again."""
     terminated_s: float
     writes: Writes
     """Of the operator, until the job was healthy."""
@@ -113,11 +115,12 @@ class LifeCycle:
         writes = _difference(before, await self._writes())
         cost = await self._cost(rest)
         hand_over = await self._hand_over(name) if rest else None
+        pes = job["status"]["peCount"]
+        recovered = await lifecycle_failures.measure(self._client, NAMESPACE, name, pes)
         begin = time.perf_counter()
         await self._delete(name)
         terminated = time.perf_counter() - begin
-        pes = job["status"]["peCount"]
-        return Run(pes, limit, submitted, healthy, terminated, writes, cost, hand_over)
+        return Run(pes, limit, submitted, healthy, recovered, terminated, writes, cost, hand_over)
 
     async def width_changes(self, channels: int) -> list[WidthChange]:
         """Widen a region of `channels` channels by one, and narrow it again."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import aiohttp
 from confluent_kafka import Producer
@@ -49,6 +50,18 @@ PLOTS = Path(__file__).parents[1] / "docs" / "images"
 
 console = Console()
 Points = list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One savepoint. Times in seconds."""
+
+    megabytes: float
+    width: int
+    still: float
+    """How long the sources stood still."""
+    save: float
+    """Of that: copying."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +129,13 @@ class Bench:
     client: KubeClient
     folder: Path
 
-    async def saved(self, name: str) -> SavepointStatus:
-        """Take a savepoint."""
+    async def saved(self, name: str, width: int) -> Taken:
+        """Take a savepoint of the job, which has this width."""
         await command(self.cluster, "savepoint", "create", self.app.job, "--name", name)
         item = await self.client.get(SAVEPOINT.path(NAMESPACE, name))
-        return SavepointStatus.model_validate(item["status"])
+        status = SavepointStatus.model_validate(item["status"])
+        seconds = status.duration_seconds or 0.0, status.save_seconds or 0.0
+        return Taken(status.size_bytes / MEGABYTE, width, *seconds)
 
     async def restart(self, name: str, megabytes: float, width: int, groups: int) -> Restart:
         """Start the job anew from a savepoint."""
@@ -176,29 +191,30 @@ def _load(metrics: str) -> float:
     return (sums["start"] + sums["batches"]) / sums["count"]
 
 
-async def measure(bench: Bench) -> tuple[dict[str, Points], list[Restart]]:
-    """Grow the state; save and restart at each size."""
-    taken: dict[str, Points] = {"still_s": [], "save_s": []}
-    restarts = []
+async def measure(bench: Bench) -> tuple[list[Taken], list[Restart]]:
+    """Grow the state; save and restart at each size, and with the most state at each width."""
+    taken, restarts = [], []
     for keys in KEYS:
         await bench.traffic.out(await bench.traffic.send(keys - bench.traffic.sent))
         for number in range(TAKEN):
-            status = await bench.saved(name := f"s{keys}-{number}")
-            megabytes = status.size_bytes / MEGABYTE
-            taken["still_s"].append((megabytes, status.duration_seconds or 0.0))
-            taken["save_s"].append((megabytes, status.save_seconds or 0.0))
+            taken.append(await bench.saved(name := f"s{keys}-{number}", WIDTH))
+        megabytes = taken[-1].megabytes
         for groups in (MORE_GROUPS, GROUPS):
             restarts.append(await bench.restart(name, megabytes, WIDTH, groups))
-    restarts += [await bench.restart(name, megabytes, width, GROUPS) for width in WIDTHS]
+    for width in WIDTHS:
+        restarts.append(await bench.restart(name, megabytes, width, GROUPS))
+        taken += [await bench.saved(f"w{width}-{number}", width) for number in range(TAKEN)]
     return taken, restarts
 
 
-def figures(taken: dict[str, Points], restarts: list[Restart]) -> dict[str, float]:
+def figures(taken: list[Taken], restarts: list[Restart]) -> dict[str, float]:
     """Return the figures by name: seconds, and megabytes of the savepoint."""
     by_size = [item for item in restarts if item.width == WIDTH]
     same = [item for item in by_size if item.groups == GROUPS]
     more = [item for item in by_size if item.groups == MORE_GROUPS]
-    lines = taken | {
+    lines = {
+        "still_s": [(item.megabytes, item.still) for item in taken if item.width == WIDTH],
+        "save_s": [(item.megabytes, item.save) for item in taken if item.width == WIDTH],
         "restart_s": [(item.megabytes, item.flowing) for item in same],
         "restart_more_groups_s": [(item.megabytes, item.flowing) for item in more],
         "load_mean_s": [(item.megabytes, sum(item.loads) / len(item.loads)) for item in same],
@@ -211,6 +227,10 @@ def figures(taken: dict[str, Points], restarts: list[Restart]) -> dict[str, floa
             found[f"{name}.{megabytes:.1f}_mb"] = round(sum(values) / len(values), 3)
         found[f"{name}.per_mb"] = round(report.slope(points), 4)
         found[f"{name}.r2"] = round(report.determination(points), 3)
+    for width in (WIDTH, *WIDTHS):
+        largest = [item for item in taken if item.width == width][-TAKEN:]
+        found[f"still_s.width_{width}"] = round(fmean(item.still for item in largest), 3)
+        found[f"save_s.width_{width}"] = round(fmean(item.save for item in largest), 3)
     most = max(item.megabytes for item in same)
     for item in restarts:
         if item.groups == GROUPS and item.megabytes == most:
@@ -241,6 +261,7 @@ def draw(found: Mapping[str, float]) -> None:
     picture = size_plot(title, "seconds", lines, over, "{:,.0f} MB".format)
     (PLOTS / "savepoint-size.svg").write_text(picture)
     names = {
+        "sources stand still": "still_s",
         "command to flowing": "restart_s",
         "the job stops, and is made anew": "restart_stop_s",
         "drivers start": "restart_drivers_s",
@@ -249,7 +270,7 @@ def draw(found: Mapping[str, float]) -> None:
         "first batch, mean": "load_mean_s",
     }
     lines = {text: _line(found, name, "width_", "") for text, name in names.items()}
-    title = "Start from a savepoint of the largest state"
+    title = "Savepoint of the largest state, and start from it"
     picture = size_plot(title, "seconds", lines, "width", "{:g}".format)
     (PLOTS / "savepoint-width.svg").write_text(picture)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from bench.hollow_node import runtime_status
+from bench.lifecycle_failures import chosen
 from bench.pipelines import bundle, pipelines
 from bench.report import slope
 from streamgraft_common import names
@@ -54,6 +55,12 @@ def test_hollow_pe_releases_cleanly_what_is_taken_away() -> None:
 def test_a_hollow_pe_reports_a_state_once() -> None:
     before = {"podUid": "u", "epoch": 2, "shards": {"5": RUNNING}}
     assert runtime_status(pe([5], 2, before), POD, AT) is None
+
+
+def test_pods_that_fail_are_spread_over_a_job() -> None:
+    assert chosen(4) == [0, 1, 2, 3]
+    assert chosen(19) == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]
+    assert (len(set(chosen(1027))), chosen(1027)[-1]) == (10, 1026)
 
 
 def test_slope_of_a_straight_line() -> None:
