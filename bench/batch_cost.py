@@ -1,8 +1,10 @@
 """What a micro-batch costs: CPU of the driver per batch and time, of a PE and of stock Spark.
 
-`make bench-batch-cost`. Four cases, each at ten records a second and partition and a trigger of a
-second: without state over 1 and 8 partitions, and groupBy().count() over 8 partitions with 1 and 8
-state partitions. Stock: the same in plain PySpark, Spark's and Java's own settings.
+`make bench-batch-cost`. Each case gets ten records a second and partition, with a trigger of a
+second: without state over 1 and 8 partitions; groupBy().count() over 8 partitions with 1 and 8
+state partitions; and the same over 8 and 32 key groups, as a region's channel runs it, each of
+which has a partition and a state of its own. Stock: plain PySpark over as many partitions and state
+partitions, Spark's and Java's own settings.
 """
 
 import asyncio
@@ -12,7 +14,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,10 +26,11 @@ from pyspark.sql import functions as F
 from bench import report
 from bench.cluster import running_cluster
 from streamgraft_common.adl import Adl, Operator, Stream
-from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
+from streamgraft_common.pe_metadata import HDFS, InputPort, OutputPort, PeMetadata
 from streamgraft_common.spark_jvm import JvmSettings, SparkJvm
 from streamgraft_pe_runtime import local_files, query
 from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.plan import Compiler, RealInputs
 from streamgraft_pe_runtime.triggers import Triggers
 
@@ -51,6 +54,8 @@ class Case:
     name: str
     partitions: int
     state_partitions: int = 0
+    joint: bool = False
+    """Each partition is a shard, and all of them are in one query."""
 
 
 CASES = (
@@ -58,6 +63,8 @@ CASES = (
     Case("stateless_8", 8),
     Case("stateful_8_1", 8, 1),
     Case("stateful_8_8", 8, 8),
+    Case("joint_8", 8, 8, joint=True),
+    Case("joint_32", 32, 32, joint=True),
 )
 Start = Callable[[SparkSession, Case, str, Path], query.ShardQuery]
 """Starts a case's query from a topic on a checkpoint; the sink's topic has `.out` behind."""
@@ -90,19 +97,36 @@ def start_pe(servers: str) -> Start:
 
     def start(session: SparkSession, case: Case, topic: str, checkpoint: Path) -> query.ShardQuery:
         local_files.install(session)
+        _keep_state_in(session, 1 if case.joint else case.state_partitions or 1)
         metadata, adl = _metadata(case, topic, servers), _adl()
-        plan = Compiler(Application(), adl, metadata).compile(
-            (0,), RealInputs(session, metadata, adl)
-        )
+        compiler = Compiler(Application(), adl, metadata)
+        inputs = RealInputs(session, metadata, adl)
+        if case.joint:
+            checkpoints = JointCheckpoints(checkpoint, _nothing_to_end, HDFS)
+            shards = range(case.partitions)
+            checkpoint = checkpoints.take_over(shards, lambda topic, shard: 0)
+            plan = compiler.compile_joint(shards, inputs)
+        else:
+            plan = compiler.compile((0,), inputs)
         return query.start(plan, checkpoint, TRIGGER_SECONDS, case.name)
 
     return start
+
+
+def _keep_state_in(session: SparkSession, partitions: int) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+
+
+def _nothing_to_end(checkpoint: Path, shards: Sequence[int]) -> None:
+    """Nobody had the shards before."""
+    raise AssertionError(f"{checkpoint} has a batch that was cut off")
 
 
 def start_stock(servers: str) -> Start:
     """Return how plain PySpark starts a case."""
 
     def start(session: SparkSession, case: Case, topic: str, checkpoint: Path) -> query.ShardQuery:
+        _keep_state_in(session, case.state_partitions or 1)
         reader = session.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
         text = reader.option("subscribe", topic).load().selectExpr("cast(value as string) as text")
         rows = text.select(F.from_json("text", SCHEMA).alias("row")).select("row.*")
@@ -128,8 +152,16 @@ def _adl() -> Adl:
         ],
     }
     operators = [
-        Operator(name=name, kind="function", inputs=["in"], outputs=[name], output_mode="update")
-        for name in ("plain", "counted")
+        Operator(
+            name=name,
+            kind="function",
+            inputs=["in"],
+            outputs=[name],
+            output_mode="update",
+            stateful=stateful,
+            joint_state=stateful,
+        )
+        for name, stateful in (("plain", False), ("counted", True))
     ]
     streams = [
         Stream(name=name, producer="test", schema=schema) for name in ("in", "plain", "counted")
@@ -153,7 +185,8 @@ def _metadata(case: Case, topic: str, servers: str) -> PeMetadata:
         port=0,
         stream=operator,
         topic=f"{topic}.out",
-        partitions=1,
+        partitions=case.partitions if case.joint else 1,
+        keep_partition=case.joint,
         bootstrap_servers=servers,
         key=["key"],
         operator=operator,
@@ -163,6 +196,8 @@ def _metadata(case: Case, topic: str, servers: str) -> PeMetadata:
         job="cost",
         pe_id=0,
         stage_name="pe-0",
+        region="work" if case.joint else None,
+        shard_count=case.partitions if case.joint else 1,
         operators=[operator],
         inputs=[source],
         outputs=[sink],
@@ -195,9 +230,7 @@ class Driver:
     def cost(self, case: Case) -> Cost:
         """Return what a batch of the case takes."""
         topic = f"cost-{uuid.uuid4().hex[:8]}"
-        _make_topics(self._servers, topic, case.partitions)
-        shuffle = str(case.state_partitions or 1)
-        self._session.conf.set("spark.sql.shuffle.partitions", shuffle)
+        _make_topics(self._servers, topic, case)
         with tempfile.TemporaryDirectory() as folder:
             running = self._start(self._session, case, topic, Path(folder))
             load = _Load(self._servers, topic, case.partitions)
@@ -240,9 +273,10 @@ def _follow(running: query.ShardQuery, seconds: float) -> list[float]:
     return durations
 
 
-def _make_topics(servers: str, topic: str, partitions: int) -> None:
+def _make_topics(servers: str, topic: str, case: Case) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    wanted = [NewTopic(topic, partitions, 1), NewTopic(f"{topic}.out", 1, 1)]
+    out = case.partitions if case.joint else 1
+    wanted = [NewTopic(topic, case.partitions, 1), NewTopic(f"{topic}.out", out, 1)]
     for created in admin.create_topics(wanted).values():
         created.result()
 

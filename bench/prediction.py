@@ -1,9 +1,9 @@
 """A live run beside what the simulator says of it: `make bench-prediction CASES=DEMO-REPORT`.
 
 Takes the folder of a report of `make demo`: the load that arrived is replayed with the HPA of the
-demo's region, on a simulated region that is told what that run measured: how long new channels took
-to serve, and how long moved shards stood still. The simulator's HPA looks every 15 s and the demo's
-every 2 s, so times are stretched by as much, and rates shrink.
+demo's region, on a simulated region that is told what that run measured: what a channel can do, how
+long new ones took to serve, and how long moved shards stood still. The simulator's HPA looks every
+15 s and the demo's every 2 s, so times are stretched by as much, and rates shrink.
 """
 
 import json
@@ -54,18 +54,19 @@ def live(document: Document) -> Course:
     """Return what the demo saw."""
     samples = document["samples"]
     wanted = [(sample["seconds"], sample["width_wanted"]) for sample in samples]
-    return Course(wanted, max(sample["lag"] for sample in samples))
+    return Course(wanted, max(sample["sent"] - sample["processed"] for sample in samples))
 
 
 def predicted(document: Document) -> Course:
     """Return what the simulator says of the same load."""
-    spec = Settings().cluster
+    spec, samples = Settings().cluster, document["samples"]
     stretch = DEFAULT_SYNC_SECONDS / spec.hpa_sync_seconds
     launches = [_seconds(change, "servingAt") for change in document["changes"] if _grew(change)]
     pauses = [change["pauseSecondsMax"] for change in document["changes"]]
     pause = statistics.median(pauses) * stretch
     model = RegionModel(
-        true_rate=document["serviceFlightsPerSecondPerConnection"] / stretch,
+        true_rate=statistics.median(rate for it in samples if (rate := it["channel_rate"]))
+        / stretch,
         shards=MAX_WIDTH,
         largest_shard=LARGEST_SHARD,
         batch_seconds=BATCH_SECONDS * stretch,

@@ -83,6 +83,7 @@ class Result:
             **self._ratio(),
             "latency_ms_p99": round(max(change.latency for change in changes) * 1000, 1),
             "serving_s_p50": round(report.percentile([item.serving for item in changes], 0.5), 2),
+            "serving_s_max": round(max(item.serving for item in changes), 2),
             "state_mb_moved": round(sum(change.state_bytes for change in changes) / 1e6, 1),
             "pods_restarted": sum(change.restarted for change in changes),
             "lost": self.lost,

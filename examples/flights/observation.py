@@ -24,6 +24,8 @@ class Sample:
     """The signal, as the HPA last saw it."""
     utilization: float | None
     """Busy share of the channels (Prometheus)."""
+    channel_rate: float | None
+    """Flights/s that a busy channel does, as the adapter knows then."""
     condition: str
     """What the HPA last said about itself."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from examples.flights.explanation import why
+from examples.flights.explanation import channel_rate, why
 from examples.flights.observation import (
     Decision,
     Observations,
@@ -59,6 +59,7 @@ class Watcher:
         self._client = client
         self._adapter = adapter
         self._why = ""
+        self._channel_rate: float | None = None
         self._prometheus = prometheus
         self._results = results
         self._started = asyncio.Event()
@@ -131,13 +132,16 @@ class Watcher:
                 width_serving=status.width,
                 demand=hpa_metric(autoscaler),
                 utilization=utilization,
+                channel_rate=self._channel_rate,
                 condition=hpa_message(autoscaler),
             )
         )
 
     async def _read_why(self) -> None:
         region = await self._adapter.get(_REGION)
-        self._why = why(region) or self._why
+        self._channel_rate = channel_rate(region)
+        if (reason := why(region)) is not None:
+            self._why = reason
 
     async def _read_decisions(self) -> None:
         chosen = "involvedObject.kind=HorizontalPodAutoscaler,reason=SuccessfulRescale"

@@ -28,7 +28,7 @@ def test_figures() -> None:
     assert figures["other_gap_ms_p95"] == 1200.0
     assert figures["other_gap_ratio_p50"] == 1.2
     assert figures["steady_gap_ms_p95"] == 1100.0
-    assert figures["serving_s_p50"] == 2.5
+    assert figures["serving_s_p50"] == figures["serving_s_max"] == 2.5
     assert (figures["lost"], figures["duplicated"], figures["out_of_order"]) == (1, 2, 3)
 
 

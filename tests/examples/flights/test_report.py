@@ -9,7 +9,7 @@ from rich.console import Console
 
 from examples.flights import display
 from examples.flights.batch import statistics
-from examples.flights.explanation import why
+from examples.flights.explanation import channel_rate, why
 from examples.flights.observation import Decision, Observations, Sample
 from examples.flights.plot import arrivals, svg_plot, text_plot
 from examples.flights.report import Report
@@ -31,6 +31,7 @@ def sample(seconds: float, **changes: object) -> Sample:
         "width_serving": 1 if seconds < 8 else 3,
         "demand": None if seconds < 3 else 2.4,
         "utilization": 0.7,
+        "channel_rate": 120.0,
         "condition": "ReadyForNewScale",
     }
     return Sample(**{**values, **changes})  # type: ignore[arg-type]
@@ -108,7 +109,8 @@ def test_kept(report: Report) -> None:
 
 
 def test_why() -> None:
-    """The load, the capacity and what holds the width; nothing while the demand has no value."""
+    """The load, the capacity and what holds the width; nothing while the demand has no value, and
+    the last reason while it has none because the width changes."""
     load: dict[str, object] = {"input_rate": 1234.0, "capacity": {"true_rate": 800.0}}
     inputs: dict[str, object] = {"stage": "0", "stages": {"0": {"load": load, "backlog": 5000.0}}}
     inputs |= {"needed": 2, "held": ["a change costs more than it saves"]}
@@ -117,12 +119,16 @@ def test_why() -> None:
         "1,234 flights/s arrive, 5,000 wait; a busy channel does 800 a second;"
         " the load needs 2 channels; a change costs more than it saves"
     )
+    assert channel_rate({"signals": {"demand": demand}}) == 800
     load["capacity"] = None
-    inputs["held"] = []
+    inputs |= {"held": [], "needed": 1}
+    assert channel_rate({"signals": {"demand": demand}}) is None
     assert why({"signals": {"demand": demand}}) == (
-        "1,234 flights/s arrive, 5,000 wait; the load needs 2 channels"
+        "1,234 flights/s arrive, 5,000 wait; the load needs 1 channel"
     )
     assert why({"signals": {"demand": {"reason": "Resizing"}}}) is None
+    unknown = {"signals": {"demand": {"reason": "WarmingUp"}}}
+    assert (why(unknown), channel_rate(unknown)) == ("", None)
 
 
 def test_arrivals() -> None:

@@ -20,7 +20,7 @@ CHANGE = WidthChange(
     moved_shards=[1, 3],
     pause_seconds_max=0.4,
 )
-SAMPLE = Sample(5.0, "06:00", 9, 7, 1, 1, 1.0, 0.5, "ReadyForNewScale")
+SAMPLE = Sample(5.0, "06:00", 9, 7, 1, 1, 1.0, 0.5, 99.0, "ReadyForNewScale")
 RESULT = {("EWR", "UA"): {"flights": 7, "late": 2}}
 
 
