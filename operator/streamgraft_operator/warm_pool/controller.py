@@ -42,7 +42,8 @@ from streamgraft_operator.warm_pool.expectations import FRESH_SECONDS, Expectati
 from streamgraft_operator.warm_pool.sizing import Growth, drivers, usual_driver
 from streamgraft_operator.warm_pool.step import PoolView, step
 
-Scaled = tuple[ParallelRegionSpec, Autoscaling, ParallelRegionStatus]
+Scaled = tuple[ParallelRegionSpec, Autoscaling, ParallelRegionStatus, float]
+"""A region that scales itself, and since when it exists (Unix seconds)."""
 """A region whose width an autoscaler sets."""
 
 
@@ -133,7 +134,7 @@ class WarmPoolController(Controller):
         if isinstance(job.warm_pool, int):
             return {}
         return {
-            item["metadata"]["name"]: (spec, spec.autoscaling, region_status(item))
+            item["metadata"]["name"]: (spec, spec.autoscaling, region_status(item), _created(item))
             for item in self._caches.regions_by_job.get(key)
             if (spec := region_spec(item)).autoscaling
             and spec.autoscaling.mode == "scale"
@@ -163,9 +164,10 @@ class WarmPoolController(Controller):
                 most=autoscaling.largest_width(spec.max_width),
                 drivers=drivers.get(spec.region, ()),
                 changes=status.changes,
+                created=created,
                 expected=expected.get(name, 0),
             )
-            for name, (spec, autoscaling, status) in scaled.items()
+            for name, (spec, autoscaling, status, created) in scaled.items()
         ]
 
     def _drivers(self, key: Key, expansion: Expansion) -> Mapping[str, Sequence[str]]:
@@ -187,6 +189,10 @@ class WarmPoolController(Controller):
         began = map(_running_since, self._caches.processing_elements_by_job.get(key))
         firsts = [first for of_pe in began for first in of_pe]
         return None if None in firsts else now - max(filter(None, firsts), default=0.0)
+
+
+def _created(item: Object) -> float:
+    return from_rfc3339(item["metadata"]["creationTimestamp"])
 
 
 def _driver(expansion: Expansion, pe: PlannedPe) -> str:

@@ -2,8 +2,10 @@
 
 It holds the drivers for what the policy expects each region to want within the next half hour
 (signal `expected_demand`), or of the largest step that the region has made recently if that is
-more, since what grew by three channels this morning is likely to do so again; at least one channel
-for each region that may grow, and no more than fit into the memory that the pool may take.
+more, since what grew by three channels this morning is likely to do so again. Of a region in its
+first day that has not grown yet nobody knows how far its first wave takes it: all that it may grow
+counts. It is at least one channel for each region that may grow, and no more than fit into the
+memory that the pool may take.
 """
 
 from collections import Counter
@@ -32,6 +34,8 @@ class Growth:
     pool."""
     changes: Sequence[WidthChange]
     """Its last width changes, oldest first."""
+    created: float
+    """Since when the region exists, in Unix seconds."""
     expected: int = 0
     """The width that its policy expects to want soon; 0: it does not say."""
 
@@ -51,8 +55,10 @@ def drivers(
 
 
 def _channels(region: Growth, now: float) -> int:
-    step = max(1, _largest_step(region.changes, now), region.expected - region.width)
-    return max(0, min(step, region.most - region.width))
+    room, step = region.most - region.width, _largest_step(region.changes, now)
+    if step == 0 and now - region.created <= LATELY_SECONDS:
+        step = room
+    return max(0, min(max(1, step, region.expected - region.width), room))
 
 
 def _largest_step(changes: Iterable[WidthChange], now: float) -> int:

@@ -20,17 +20,35 @@ def change(old: int, new: int, ago: float, *, failure: str | None = None) -> Wid
     )
 
 
+def grown(kinds: list[str], *changes: WidthChange) -> Growth:
+    """Return a region of an older job, whose channels take such drivers."""
+    return Growth(1, 8, kinds, changes, NOW - 2 * LATELY_SECONDS)
+
+
 def size(
-    *changes: WidthChange, width: int = 1, most: int = 8, stages: int = 1, expected: int = 0
+    *changes: WidthChange,
+    width: int = 1,
+    most: int = 8,
+    stages: int = 1,
+    expected: int = 0,
+    age: float = 2 * LATELY_SECONDS,
 ) -> int:
     """Return the size of the pool of a job with one region and a budget for many pods."""
-    regions = [Growth(width, most, ["a"] * stages, changes, expected)]
+    regions = [Growth(width, most, ["a"] * stages, changes, NOW - age, expected)]
     return drivers(regions, "a", NOW, GIB // 2, 100 * GIB)
 
 
 def test_one_channel_waits_where_nothing_has_happened() -> None:
     assert size() == 1
     assert size(stages=3) == 3
+
+
+def test_all_that_a_new_region_may_grow_waits_until_it_has_grown() -> None:
+    assert size(age=60) == 7
+    assert size(age=60, width=6, stages=2) == 4
+    assert size(change(4, 1, 40), age=60) == 7
+    assert size(change(1, 3, 40), age=60) == 2
+    assert size(age=LATELY_SECONDS + 1) == 1
 
 
 def test_the_largest_step_of_the_last_day_counts() -> None:
@@ -62,15 +80,15 @@ def test_no_more_than_the_region_may_still_grow() -> None:
 
 def test_only_what_can_take_the_driver_counts() -> None:
     """A channel of two kinds of PEs, and one whose own settings let it take none from a pool."""
-    regions = [Growth(1, 8, ["a", "b"], [change(1, 3, 600)]), Growth(1, 8, ["", "b"], [])]
+    regions = [grown(["a", "b"], change(1, 3, 600)), grown(["", "b"])]
     assert usual_driver(regions) == "b"
     assert drivers(regions, "b", NOW, GIB // 2, 100 * GIB) == 3
     assert drivers(regions, "a", NOW, GIB // 2, 100 * GIB) == 2
-    assert usual_driver([Growth(1, 8, [""], [])]) is None
+    assert usual_driver([grown([""])]) is None
 
 
 def test_the_memory_of_all_is_limited() -> None:
-    regions = [Growth(1, 8, ["a"], [change(1, 5, 600)]), Growth(2, 8, ["a"], [])]
+    regions = [grown(["a"], change(1, 5, 600)), grown(["a"])]
     assert drivers(regions, "a", NOW, GIB // 2, 100 * GIB) == 5
     assert drivers(regions, "a", NOW, GIB // 2, 2 * GIB) == 4
     assert drivers(regions, "a", NOW, 3 * GIB, 2 * GIB) == 0
