@@ -54,7 +54,7 @@ class StageQueries:
         if self.mode == "one per shard":
             return "each pays for batches of its own, of 0.1 s of CPU, and more with state"
         if self.stateful:
-            return "a batch costs 10 ms more for each shard that has records"
+            return "a batch takes about 5 ms more for each shard that has records"
         return "32 took no more CPU than one, and records 0.25 s more over two PEs"
 
 
