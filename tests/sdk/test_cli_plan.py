@@ -134,7 +134,7 @@ def test_it_says_whether_the_shards_of_a_channel_share_a_query() -> None:
     assert "Stage work: a query per shard (state in work that goes by time" in found
     operators = [item.model_copy(update={"joint_state": item.stateful}) for item in operators]
     found = text(outlook(submission(adl.model_copy(update={"operators": operators})), None))
-    assert "whatever the number of its shards; a batch costs 10 ms more for each" in found
+    assert "whatever the number of its shards; a batch takes about 5 ms more" in found
     assert "Triggers: at most 1 s apart" in found
     operators = [item.model_copy(update={"real_time": True}) for item in operators]
     found = text(outlook(submission(adl.model_copy(update={"operators": operators})), None))
