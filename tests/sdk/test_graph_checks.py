@@ -681,6 +681,17 @@ def test_what_is_never_called_at_a_cut() -> None:
     assert "it is no sink function" in str(only_error(app, sg.InvalidArgument))
 
 
+def test_what_is_prepared_has_to_be_committed() -> None:
+    """An edit that takes only `on_commit` away is refused at the build: what was put aside before
+    it would never be final."""
+    app, sink = committing()
+    app.on_prepare(sink)(print)
+    expected = here() - 1
+    error = only_error(app, sg.InvalidArgument)
+    assert line(error) == expected
+    assert "on_prepare of 'show-all': the sink has no on_commit" in str(error)
+
+
 def test_a_sink_commits_in_one_way_and_with_one_argument() -> None:
     app, sink = committing()
     app.on_commit(sink)(print)
@@ -688,5 +699,5 @@ def test_a_sink_commits_in_one_way_and_with_one_argument() -> None:
     assert "is declared twice" in str(only_error(app, sg.InvalidArgument))
 
     app, sink = committing()
-    app.on_prepare(sink)(lambda: None)  # type: ignore[type-var]
+    app.on_commit(sink)(lambda: None)  # type: ignore[type-var]
     assert "is called with a Cut" in str(only_error(app, sg.InvalidArgument))
