@@ -19,6 +19,7 @@ from streamgraft.cli._cancel import cancel
 from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
+from streamgraft.cli._restored import MANAGER
 from streamgraft.cli._savepoint import find, repeats, status_of
 from streamgraft.cli._submit import (
     Request,
@@ -46,9 +47,6 @@ from streamgraft_operator.graph import GraphError, Submission
 from streamgraft_operator.graph.sizes import check_sizes
 from streamgraft_operator.graph.stages import saved_stages
 
-MANAGER = "streamgraft-restore"
-"""Field manager of what a restored Job has from its savepoint alone: a later `submit`, which does
-not name it, leaves it as it is."""
 _SUBMITTED = ("bundle", "parameters")
 """Of a Job's spec, what any `submit` names or takes away."""
 _OF_ONE_EDIT = ("dropState", "changedStreams")
