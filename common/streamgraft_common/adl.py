@@ -285,15 +285,10 @@ class Autoscaling(AdlModel):
     """Times with a least width of their own, or without width changes."""
 
     @model_validator(mode="after")
-    def _fits_the_metric(self) -> Self:
-        if self.metric == "demand":
-            return self
-        if self.min_width == 0:
+    def _wakes_up(self) -> Self:
+        # Only what no release has accepted: stored objects and bundles are read by this, too.
+        if self.min_width == 0 and self.metric != "demand":
             raise ValueError("min_width 0 needs metric demand: without pods no other has a value")
-        if self.mode == "advise":
-            raise ValueError("mode advise needs metric demand: others say no width")
-        if any(period.min_width is not None for period in self.periods):
-            raise ValueError("periods with a min_width need metric demand, which heeds it")
         return self
 
     @property

@@ -16,6 +16,12 @@ _IS_OPERATOR = (
     "request.userInfo.username == 'streamgraft-operator' || request.userInfo.username"
     ".matches('^system:serviceaccount:[^:]+:streamgraft-operator$')"
 )
+_HAS_ITS_RIGHTS = (
+    f"authorizer.group('{names.GROUP}').resource('savepoints').subresource('status')"
+    ".namespace(request.namespace).check('patch').allowed()"
+)
+"""Who may create accounts may call one so. But nobody gives a right that he lacks, and this one is
+of no role for people."""
 
 
 def policies() -> list[dict[str, Any]]:
@@ -82,7 +88,7 @@ def _savepoints() -> list[dict[str, Any]]:
         "streamgraft-savepoints",
         resources=(names.GROUP, "savepoints"),
         operation="CREATE",
-        condition=f"!({_IS_OPERATOR})",
+        condition=f"!(({_IS_OPERATOR}) && {_HAS_ITS_RIGHTS})",
         validations={
             "!has(object.spec.consistentRegion) && !has(object.spec.rollsBackTo)": (
                 "the operator makes the Savepoints of cuts and rollbacks: raise spec.requested or"

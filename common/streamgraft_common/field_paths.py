@@ -2,7 +2,8 @@
 
 `status.width`; `status.conditions[type=Ready].status` chooses the entry of a list whose field has a
 value, and `spec.containers[0].image` one by its place. `metadata.annotations['a.b/c']` is for names
-with dots.
+with dots and other signs. What is meant as JSONPath or as a Go template is refused: such a path
+would be of no field for ever.
 """
 
 import json
@@ -11,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 _PART = re.compile(
-    r"(?:\A|(?!\A)\.)(?P<name>[^.\[\]]+)"
+    r"(?:\A|(?!\A)\.)(?P<name>[\w/:-]+)"
     r"|\[(?P<place>\d+)\]"
     r"|\['(?P<quoted>[^']+)'\]"
-    r"|\[(?P<key>[^=\]]+)=(?P<value>[^\]]*)\]"
+    r"|\[(?P<key>[^=\]]+)=(?P<value>(?![\s='\"])[^\]]*)(?<!\s)\]"
 )
 
 

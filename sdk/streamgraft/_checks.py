@@ -24,6 +24,7 @@ from streamgraft._graph import SINKS, SOURCES, Graph, Notice, OperatorNode, Outp
 from streamgraft._location import Location
 from streamgraft._serializable import serialization_errors
 from streamgraft._signatures import signature_errors
+from streamgraft_common.adl import Autoscaling
 from streamgraft_common.names import MAX_NAME, MAX_PART_NAME
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
@@ -222,6 +223,7 @@ def _autoscaling_errors(region: RegionNode) -> Iterator[ApplicationError]:
         "autoscaling.max_cost_per_hour": region.autoscaling.max_cost_per_hour,
         "autoscaling.channel_cost_per_hour": region.autoscaling.channel_cost_per_hour,
     }
+    yield from _metric_errors(region, region.autoscaling)
     missing = [name for name, value in costs.items() if value is None]
     if len(missing) == 1:
         yield InvalidArgument(
@@ -229,6 +231,22 @@ def _autoscaling_errors(region: RegionNode) -> Iterator[ApplicationError]:
             f"{missing[0]} is not set",
             f"{' and '.join(costs)} limit the width together: set both or neither",
         )
+
+
+def _metric_errors(region: RegionNode, asked: Autoscaling) -> Iterator[ApplicationError]:
+    """Yield what only the demand heeds: asked for here, not where objects of earlier releases are
+    read, which may have it."""
+    ignored = {
+        "mode='advise'": asked.mode == "advise",
+        "a period with a min_width": any(item.min_width is not None for item in asked.periods),
+    }
+    for what, is_asked in ignored.items():
+        if is_asked and asked.metric != "demand":
+            yield InvalidArgument(
+                region.location,
+                f"autoscaling has metric={asked.metric!r} and {what}, which it does not heed",
+                "leave one of them out: only metric='demand' says a width",
+            )
 
 
 def _source_errors(graph: Graph) -> Iterator[ApplicationError]:

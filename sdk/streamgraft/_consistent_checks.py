@@ -26,6 +26,7 @@ def cut_function_errors(graph: Graph) -> Iterator[ApplicationError]:
     """Yield what is wrong with what sinks do at cuts."""
     sinks = {operator.name for operator in graph.operators if operator.kind == "sink"}
     inside = {name for region in graph.consistent_regions for name in graph.members(region)}
+    committing = {item.sink for item in graph.cut_functions if item.moment == "commit"}
     first: dict[tuple[str, str], Location] = {}
     for item in graph.cut_functions:
         what = f"on_{item.moment} of {item.sink!r}"
@@ -38,6 +39,13 @@ def cut_function_errors(graph: Graph) -> Iterator[ApplicationError]:
                 item.location,
                 f"{what}: it is in no consistent region, so it is never called",
                 "declare app.consistent_region(...) with the sink in it",
+            )
+        elif item.sink not in committing:
+            # An edit that takes on_commit away, and leaves this, would not be seen to lose batches.
+            yield InvalidArgument(
+                item.location,
+                f"{what}: the sink has no on_commit, so nothing that is prepared is ever final",
+                "declare app.on_commit, too, or remove this",
             )
         earlier = first.setdefault((item.sink, item.moment), item.location)
         if earlier is not item.location:

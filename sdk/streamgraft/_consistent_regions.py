@@ -98,7 +98,8 @@ class ConsistentRegions(Declaring):
         """Declare what a sink does when a shard stands still for a cut of its consistent region.
 
         The function gets the Cut. What it raises is tried again, and in the end fails the cut; once
-        it has returned, the function of `on_commit` must come to its end, whatever dies.
+        it has returned, the function of `on_commit`, without which the sink is refused, must come
+        to its end, whatever dies.
         """
         return self._at_cut(sink, "prepare")
 

@@ -14,10 +14,12 @@ ITEM = {
     "status": {
         "phase": "Healthy",
         "nothing": None,
+        "$ref": "quoted",
         "names": ["a", "b"],
         "conditions": [
             {"type": "Resizing", "status": "False"},
             {"type": "Ready", "status": "True", "reason": "[x] = 'y'"},
+            {"type": "Accepted", "status": "True", "reason": "a = 'b'"},
         ],
     },
 }
@@ -42,6 +44,8 @@ ITEM = {
         ("spec.width[0]", None),
         ("metadata.annotations['example.org/note']", "yes"),
         ("['metadata']['annotations'].a/b", "short"),
+        ("status.conditions[reason=a = 'b'].type", "Accepted"),
+        ("status['$ref']", "quoted"),
         ("metadata.annotations['other']", None),
     ],
 )
@@ -69,6 +73,18 @@ def test_of_no_object_there_is_none() -> None:
         ("status.conditions[.type=Ready]", "'.type'"),
         ("metadata.annotations['a.b/c", '"[\'a.b/c"'),
         ("status.phase]", "']'"),
+        ("$.status.phase", "'$.status.phase'"),
+        ("{.status.phase}", "'{.status.phase}'"),
+        ("status.phase ", "' '"),
+        ("metadata.labels.app\\.kubernetes\\.io/name", repr("\\.kubernetes\\.io/name")),
+        ('status.conditions[?(@.type=="Ready")].status', repr('[?(@.type=="Ready")].status')),
+        ("status.conditions[?(@.type=Ready)].status", "'?(@.type'"),
+        ("status.conditions[type='Ready'].status", repr("[type='Ready'].status")),
+        ('status.conditions[type="Ready"].status', repr('[type="Ready"].status')),
+        ("status.conditions[type==Ready].status", "'[type==Ready].status'"),
+        ("status.conditions[type = Ready].status", "'[type = Ready].status'"),
+        ("status.conditions[type=Ready ].status", "'[type=Ready ].status'"),
+        ("status.conditions[@type=Ready].status", "'@type'"),
     ],
 )
 def test_what_is_no_path_is_refused(path: str, rest: str) -> None:

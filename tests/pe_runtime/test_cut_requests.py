@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from tests.pe_runtime.test_own_element import element
 
-from streamgraft_common.kube import KubeClient, Unreachable
+from streamgraft_common.kube import KubeClient, NotFound, Unreachable
 from streamgraft_common.resources import RuntimeStatus
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.pe import request_cut
@@ -22,11 +22,15 @@ class Api:
 
     def __init__(self) -> None:
         self.away = True
+        self.deleted = False
+        """Whether the ProcessingElement is."""
         self.requests: dict[str, str] = {}
 
     async def patch(self, path: str, patch: dict[str, Any]) -> dict[str, Any]:
         if self.away:
             raise Unreachable("no answer")
+        if self.deleted:
+            raise NotFound(404, "NotFound", path)
         self.requests |= patch["status"]["runtime"].get("cutRequests", {})
         return {"status": {}}
 
@@ -71,6 +75,33 @@ async def test_without_an_api_server_it_goes_on_after_a_while(
     api.away = False
     await asyncio.wait_for(ours.request_cut("rest"), 10)
     assert api.requests.keys() == {"all", "rest"}
+
+
+async def test_a_request_is_noted_once_a_pe_that_was_deleted_is_there_again(
+    api: Api, ours: ProcessingElement
+) -> None:
+    """Nobody has it before: without the pod, and its batch, it would be lost."""
+    api.away, api.deleted = False, True
+    asked = asyncio.create_task(ours.request_cut("all"))
+    await asyncio.sleep(0.1)
+    assert not asked.done()
+    api.deleted = False
+    ours.store.observe(element(2))
+    await asyncio.wait_for(asked, 10)
+    assert api.requests.keys() == {"all"}
+
+
+@pytest.mark.parametrize("why", ["disown", "leave"])
+async def test_no_request_is_noted_while_there_is_nobody_to_tell(
+    why: str, api: Api, ours: ProcessingElement, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Our pod is gone, or no PE has named it yet."""
+    api.away = False
+    getattr(ours._reporter, why)()
+    loop = asyncio.get_running_loop()
+    await asyncio.to_thread(request_cut, loop, ours, "all", 0.1)
+    assert "request for a cut of all is not noted yet" in caplog.text
+    assert api.requests == {}
 
 
 def test_a_pod_that_is_a_pe_s_again_asks_anew() -> None:

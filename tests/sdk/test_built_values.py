@@ -149,10 +149,10 @@ class Shared(OneJob):
 async def test_what_others_have_set_in_the_job_counts() -> None:
     spec: dict[str, Any] = {"bundle": {"configMap": {"name": "b"}}}
     cluster = Cluster(Shared(), "default")
-    found = await parameters_of(cluster, "flights", spec)
+    found = await parameters_of(cluster, "flights", spec, application())
     assert found == {"speed": "3"}
     asked = spec | {"parameters": {"speed": "2"}}
-    assert (await parameters_of(cluster, "flights", asked))["speed"] == "2"
+    assert (await parameters_of(cluster, "flights", asked, application()))["speed"] == "2"
 
 
 @pytest.fixture

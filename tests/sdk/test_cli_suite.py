@@ -4,6 +4,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from tests.sdk import test_cli_rights
 from tests.sdk.test_cli_rights import BECOMES, invoked, words
 
 __all__ = ["words"]
@@ -22,6 +23,19 @@ def test_what_is_known_when_time_is_over_is_written(
     assert "TestSuite t has not ended after 1 s" in result.output
     root = ElementTree.parse(results).getroot()
     assert (root.attrib["name"], root.attrib["tests"], root.attrib["errors"]) == ("t", "3", "2")
+
+
+def test_nothing_is_written_of_a_run_that_did_not_begin(
+    words: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pods of the last one are there, and clean up."""
+    monkeypatch.setattr(test_cli_rights, "SUITES", "no such selector")
+    results = tmp_path / "results.xml"
+    words["RESULTS"] = str(results)
+    result, _ = invoked("suite SUITE --junit RESULTS --timeout 1", words, tmp_path)
+    assert result.exit_code == 1
+    assert "the last run of TestSuite t is still there after 1 s" in result.output
+    assert not results.exists()
 
 
 def test_results_are_written_at_the_end(words: dict[str, str], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import streamgraft as sg
 from streamgraft._adl import consistent_region
 from streamgraft._checks import check, notices
+from streamgraft_common.adl import Period
 
 SCHEMA = "carrier string, delay double"
 LOCK = threading.Lock()
@@ -222,6 +223,26 @@ def test_region_inside_a_region() -> None:
             {"max_width": 4, "autoscaling": sg.Autoscaling(utilization_weights={"parts": 0})},
             "0 for every operator",
         ),
+        (
+            {
+                "max_width": 4,
+                "autoscaling": sg.Autoscaling(metric="lag-utilization", mode="advise"),
+            },
+            "metric='lag-utilization' and mode='advise'",
+        ),
+        (
+            {
+                "max_width": 4,
+                "autoscaling": sg.Autoscaling(
+                    metric="lag-utilization",
+                    periods=[
+                        Period(start="06:00", end="08:00"),
+                        Period(start="22:00", end="06:00", min_width=2),
+                    ],
+                ),
+            },
+            "metric='lag-utilization' and a period with a min_width",
+        ),
     ],
 )
 def test_region_settings(settings: dict[str, Any], problem: str) -> None:
@@ -230,6 +251,21 @@ def test_region_settings(settings: dict[str, Any], problem: str) -> None:
     with app.parallel("region", **{"key": "carrier", **settings}):
         app.split("parts", input=flights, outputs={"late": "true"})
     assert problem in only_error(app, sg.InvalidArgument).problem
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        sg.Autoscaling(mode="advise"),
+        sg.Autoscaling(periods=[Period(start="22:00", end="06:00", min_width=2)]),
+        sg.Autoscaling(metric="lag-utilization", periods=[Period(start="22:00", end="06:00")]),
+    ],
+)
+def test_what_a_metric_heeds_may_be_asked_of_it(asked: sg.Autoscaling) -> None:
+    app, flights = application()
+    with app.parallel("region", key="carrier", max_width=4, autoscaling=asked):
+        app.split("parts", input=flights, outputs={"late": "true"})
+    assert check(app.graph) == []
 
 
 def test_empty_region() -> None:
@@ -681,6 +717,17 @@ def test_what_is_never_called_at_a_cut() -> None:
     assert "it is no sink function" in str(only_error(app, sg.InvalidArgument))
 
 
+def test_what_is_prepared_has_to_be_committed() -> None:
+    """An edit that takes only `on_commit` away is refused at the build: what was put aside before
+    it would never be final."""
+    app, sink = committing()
+    app.on_prepare(sink)(print)
+    expected = here() - 1
+    error = only_error(app, sg.InvalidArgument)
+    assert line(error) == expected
+    assert "on_prepare of 'show-all': the sink has no on_commit" in str(error)
+
+
 def test_a_sink_commits_in_one_way_and_with_one_argument() -> None:
     app, sink = committing()
     app.on_commit(sink)(print)
@@ -688,5 +735,5 @@ def test_a_sink_commits_in_one_way_and_with_one_argument() -> None:
     assert "is declared twice" in str(only_error(app, sg.InvalidArgument))
 
     app, sink = committing()
-    app.on_prepare(sink)(lambda: None)  # type: ignore[type-var]
+    app.on_commit(sink)(lambda: None)  # type: ignore[type-var]
     assert "is called with a Cut" in str(only_error(app, sg.InvalidArgument))

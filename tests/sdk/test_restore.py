@@ -36,8 +36,9 @@ def test_a_restore_estimates_bytes_and_seconds() -> None:
 
 def test_a_restore_says_what_is_done_twice_before_anything_stops() -> None:
     """No savepoint of a job that this version takes has such shards; one that exists may."""
-    assert notes(SavepointStatus(), [], {}) == []
-    (note,) = notes(SavepointStatus(unclean_shards=2), [], {})
+    spec: dict[str, Any] = {"bundle": {"configMap": {"name": "flights-bundle"}}}
+    assert notes(SavepointStatus(), [], spec) == []
+    (note,) = notes(SavepointStatus(unclean_shards=2), [], spec)
     assert note.startswith("In 2 of the shards a pod died within a batch")
     assert "twice" in note
 
@@ -118,17 +119,29 @@ def test_what_can_not_be_uploaded_is_refused_before_the_job_is_cancelled(
     assert "name it, or a copy of it, after the savepoint" in refused(client, monkeypatch)
 
 
-def test_the_very_bundle_that_was_a_file_stays_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("size", [0, LARGE])
+def test_a_bundle_that_was_a_file_is_read_from_there_only_if_it_is_too_large(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However large it is: nothing is uploaded, and operator and PEs see it where it was."""
-    file = bundle(tmp_path, LARGE)
+    """Somebody may have overwritten that file: the job would wait for ever. So it is said."""
+    file = bundle(tmp_path, size)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     client = OneSavepoint({"jobSpec": {"bundle": {"file": FILE}}, "bundleDigest": digest})
     result = restored(client, monkeypatch, file)
     assert result.exit_code == 0, result.output
-    assert {name for name, _, _ in client.wrote} == {"flights"}
-    assert client.wrote[0][2]["bundle"] == {"file": FILE, "digest": digest}
+    said = f"reads it from {FILE}" in " ".join(result.output.split())
+    uploaded = {name for name, _, _ in client.wrote} == {"flights-bundle", "flights"}
+    (place,) = (
+        spec["bundle"]
+        for _, manager, spec in client.wrote
+        if manager == "streamgraft-cli" and "bundle" in spec
+    )
+    if size:
+        assert (said, uploaded) == (True, False)
+        assert place == {"file": FILE, "digest": digest}
+    else:
+        assert (said, uploaded) == (False, True)
+        assert place == {"configMap": {"name": "flights-bundle"}, "digest": digest}
 
 
 def test_the_spec_is_that_of_the_savepoint_as_far_as_the_application_has_it(

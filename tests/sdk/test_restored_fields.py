@@ -4,10 +4,11 @@ own, and nothing else."""
 from typing import Any
 
 import pytest
+from tests.sdk.test_cli_plan import application
 
 from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._restore import _keep
-from streamgraft.cli._submit import apply
+from streamgraft.cli._submit import _let_go, apply
 from streamgraft_common.kube import KubeClient
 
 pytestmark = pytest.mark.integration
@@ -35,3 +36,17 @@ async def test_a_later_submit_takes_parameters_and_the_place_of_the_bundle_away(
     again = await apply(cluster, "job", {"bundle": uploaded}, DIGEST)
     assert not again["spec"].pop("parameters", None)
     assert again["spec"] == KEPT | {"bundle": pinned}
+
+
+async def test_a_later_submit_lets_go_of_regions_that_the_application_lacks(
+    kube: KubeClient, namespace: str
+) -> None:
+    cluster, bundle = Cluster(kube, namespace), {"bundle": {"configMap": {"name": "job-bundle"}}}
+    spec = KEPT | bundle | {"regions": {**KEPT["regions"], "old": {"width": 2}}}
+    await apply(cluster, "job", spec, DIGEST)
+    await _keep(cluster, "job", spec)
+    applied = await apply(cluster, "job", bundle, DIGEST)
+    assert applied["spec"]["regions"].keys() == {"work", "old"}
+    assert (await _let_go(cluster, applied, application()))["spec"]["regions"] == KEPT["regions"]
+    again = await apply(cluster, "job", bundle, DIGEST)
+    assert again["spec"]["regions"] == KEPT["regions"]

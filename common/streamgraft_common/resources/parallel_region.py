@@ -179,18 +179,6 @@ PARALLEL_REGION = CustomKind(
             message="minWidth 0 needs metric demand: without pods no other has a value",
         ),
         CelRule(
-            rule="!has(self.autoscaling) || !has(self.autoscaling.mode)"
-            " || self.autoscaling.mode == 'scale' || !has(self.autoscaling.metric)"
-            " || self.autoscaling.metric == 'demand'",
-            message="mode advise needs metric demand: others say no width",
-        ),
-        CelRule(
-            rule="!has(self.autoscaling) || !has(self.autoscaling.periods)"
-            " || !self.autoscaling.periods.exists(period, has(period.minWidth))"
-            " || !has(self.autoscaling.metric) || self.autoscaling.metric == 'demand'",
-            message="periods with a minWidth need metric demand",
-        ),
-        CelRule(
             rule="self.maxWidth == oldSelf.maxWidth && self.key == oldSelf.key"
             " && self.job == oldSelf.job && self.region == oldSelf.region",
             message="job, region, key and maxWidth can't change: state is partitioned by them",

@@ -27,7 +27,7 @@ def superfluous(view: ConsistentRegionView, status: ConsistentRegionStatus) -> l
 
 def _unknown(view: ConsistentRegionView, status: ConsistentRegionStatus) -> set[int]:
     """Return the cuts from before the status of a region was lost, as it was deleted and made anew
-    or came back from a backup: until it has a whole one again, jobs can start from these alone.
+    or came back from a backup: until it has a whole one again, nothing else has what it had done.
 
     As many as it keeps of its own. The numbers of its own are above theirs.
     """

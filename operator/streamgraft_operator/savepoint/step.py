@@ -119,8 +119,9 @@ def _lost(view: SavepointView) -> str:
 
 
 def _planned(stage: SavedStage) -> SavedStage:
-    # Values that change in place leave a stage what it is: the edit was judged by its state.
-    return stage.with_state(None).model_copy(update={"plans": None})
+    # Values that change in place leave a stage what it is: the edit was judged by its state. So it
+    # was by what sinks do at cuts, which the operator that began may be too old to have noted.
+    return stage.with_state(None).model_copy(update={"plans": None, "commits": []})
 
 
 def _begun(view: SavepointView, facts: JobFacts) -> SavepointStatus:

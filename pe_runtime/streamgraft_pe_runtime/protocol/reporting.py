@@ -64,22 +64,22 @@ class Reporter:
         while True:
             await self._dirty.wait()
             self._dirty.clear()
-            waiting = len(self._waiting)
             if await self.write():
                 delay = _RETRY_SECONDS[0]
-                for told in self._waiting[:waiting]:
-                    if not told.done():  # else who waited has given up
-                        told.set_result(None)
-                del self._waiting[:waiting]
             else:
                 self._dirty.set()
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, _RETRY_SECONDS[1])
 
     async def write(self) -> bool:
-        """Write the status now; False if it may not have arrived."""
+        """Write the status now; False if it may not have arrived.
+
+        Who waits until the API server has it goes on waiting where there is nobody to tell: the
+        ProcessingElement may come again, with what it is told then.
+        """
         if self._element is None or self._disowned:
             return True  # there is nobody to tell
+        waiting = list(self._waiting)
         patch = merge_patch(self._known, self._status())
         try:
             path = PROCESSING_ELEMENT.path(*self._element.key) + "/status"
@@ -91,4 +91,8 @@ class Reporter:
             log.warning("status not written: %s", error)
             return False
         self._known = answer["status"].get("runtime") or {}
+        for told in waiting:
+            if not told.done():  # else who waited has given up
+                told.set_result(None)
+        self._waiting = [told for told in self._waiting if not told.done()]
         return True

@@ -63,7 +63,9 @@ async def _planned(
     try:
         async with connected(target) as cluster:
             here = replace(submission, namespace=cluster.namespace)
-            here = replace(here, spec=await edited(cluster, submission.job, spec))
+            here = replace(
+                here, spec=await edited(cluster, submission.job, spec, submission.bundle.adl)
+            )
             if data := built_again(request, here.bundle.adl, here.spec.parameters):
                 here = replace(here, bundle=read_bundle(data))
             job = await running(cluster, submission.job)

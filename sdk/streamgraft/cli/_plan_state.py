@@ -7,7 +7,9 @@ from typing import Any
 
 from streamgraft.cli._cluster import MANAGER, Cluster
 from streamgraft.cli._installation import default_image
+from streamgraft.cli._restored import outlived
 from streamgraft_common import names
+from streamgraft_common.adl import Adl
 from streamgraft_common.kube.client import Object
 from streamgraft_common.pe_metadata import PeMetadata
 from streamgraft_common.resources import (
@@ -114,15 +116,18 @@ async def running(cluster: Cluster, job: str) -> RunningJob | None:
     )
 
 
-async def edited(cluster: Cluster, job: str, spec: dict[str, Any]) -> JobSpec:
+async def edited(cluster: Cluster, job: str, spec: dict[str, Any], adl: Adl) -> JobSpec:
     """Return the spec that `submit` would lead to: applied by the API server, without storing it.
 
-    So what others set in the Job stays, and a spec that is not valid is refused.
+    So what others set in the Job stays, and a spec that is not valid is refused. Regions of a
+    savepoint go that the application, `adl`, lacks.
     """
     body = JOB.manifest(job, cluster.namespace, spec)
     path = JOB.path(cluster.namespace, job)
     answer = await cluster.client.apply(path, body, MANAGER, dryRun="All")
-    return JobSpec.model_validate(answer["spec"])
+    found, gone = JobSpec.model_validate(answer["spec"]), outlived(answer, adl)
+    regions = {name: region for name, region in found.regions.items() if name not in gone}
+    return found.model_copy(update={"regions": regions})
 
 
 def _stages(data: dict[str, str]) -> tuple[SavedStage, ...]:

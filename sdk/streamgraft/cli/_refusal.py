@@ -9,6 +9,7 @@ from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._plan_compare import Outlook, outlook
 from streamgraft.cli._plan_state import edited, running
+from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.edits import EditRefused, allow
 from streamgraft_common.kube import ApiError
@@ -30,14 +31,16 @@ def check_edit(plan: Outlook) -> None:
         raise refused(error) from error
 
 
-async def parameters_of(cluster: Cluster, name: str, spec: Mapping[str, Any]) -> Mapping[str, str]:
+async def parameters_of(
+    cluster: Cluster, name: str, spec: Mapping[str, Any], adl: Adl
+) -> Mapping[str, str]:
     """Return the values with which a job would run: what is asked for, and what others have set in
     a Job that we may see."""
     asked: Mapping[str, str] = spec.get("parameters", {})
     try:
         if await cluster.client.find(JOB.path(cluster.namespace, name)) is None:
             return asked
-        return (await edited(cluster, name, dict(spec))).parameters
+        return (await edited(cluster, name, dict(spec), adl)).parameters
     except (ApiError, ValidationError):
         return asked  # what is wrong is told by what follows
 
@@ -53,12 +56,13 @@ async def check_submission(cluster: Cluster, name: str, data: bytes, spec: dict[
         return
     if job is None or not job.stages:
         return
+    bundle = read_bundle(data)
     submission = Submission(
         namespace=cluster.namespace,
         job=name,
         uid="",
-        spec=await edited(cluster, name, spec),
-        bundle=read_bundle(data),
+        spec=await edited(cluster, name, spec, bundle.adl),
+        bundle=bundle,
         bootstrap_servers="",
     )
     try:

@@ -13,12 +13,13 @@ from typing import Any
 
 import typer
 
-from streamgraft._builder import check_size
+from streamgraft._builder import MAX_CONFIG_MAP_BYTES, check_size
 from streamgraft.cli import _output as output
 from streamgraft.cli._cancel import cancel
 from streamgraft.cli._cluster import Cluster, connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
+from streamgraft.cli._restored import MANAGER
 from streamgraft.cli._savepoint import find, repeats, status_of
 from streamgraft.cli._submit import (
     Request,
@@ -46,9 +47,6 @@ from streamgraft_operator.graph import GraphError, Submission
 from streamgraft_operator.graph.sizes import check_sizes
 from streamgraft_operator.graph.stages import saved_stages
 
-MANAGER = "streamgraft-restore"
-"""Field manager of what a restored Job has from its savepoint alone: a later `submit`, which does
-not name it, leaves it as it is."""
 _SUBMITTED = ("bundle", "parameters")
 """Of a Job's spec, what any `submit` names or takes away."""
 _OF_ONE_EDIT = ("dropState", "changedStreams")
@@ -96,7 +94,7 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
         spec = restored_spec(status, restore, name, bundle)
         data = built_again(request, bundle.adl, spec.get("parameters", {})) or data
         bundle = read_bundle(data)
-        file = bundle_file(status, bundle)
+        file = bundle_file(status, bundle) if len(data) > MAX_CONFIG_MAP_BYTES else None
         if file is None:
             check_size(data)
         else:
@@ -171,8 +169,8 @@ def restored_spec(
 
 
 def bundle_file(status: SavepointStatus, bundle: Bundle) -> str | None:
-    """Return the path at which operator and PEs find a bundle, if the job of the savepoint ran this
-    very one from there."""
+    """Return the path from which the job of the savepoint ran this very bundle, None if it ran
+    another one, or from elsewhere. What is at the path by now is not known here."""
     if bundle.digest != status.bundle_digest:
         return None
     return JobSpec.model_validate(status.job_spec).bundle.file
@@ -224,7 +222,17 @@ def notes(status: SavepointStatus, work: list[Redistribution], spec: dict[str, A
     """Return what the user has to know before anything is stopped."""
     regions = spec.get("regions", {})
     found = [announced(item, regions.get(item.region, {}).get("width", 1)) for item in work]
-    return [note for note in (repeats(status), *found) if note]
+    return [note for note in (repeats(status), _place(spec, status), *found) if note]
+
+
+def _place(spec: dict[str, Any], status: SavepointStatus) -> str:
+    """Return what has to be true of a bundle that is not uploaded; '' of one that is."""
+    if (file := spec["bundle"].get("file")) is None:
+        return ""
+    return (
+        f"The bundle is too large to be uploaded. The job reads it from {file}, as that of the"
+        f" savepoint did, and starts only if that file still has the sha256 {status.bundle_digest}"
+    )
 
 
 def _announce(notes: list[str], *, ask: bool) -> None:

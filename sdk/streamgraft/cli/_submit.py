@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import hashlib
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed,
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._refusal import check_submission, parameters_of
+from streamgraft.cli._restored import outlived
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
@@ -167,17 +167,31 @@ async def _submit(
     wait_seconds: float | None,
 ) -> None:
     async with connected(target) as cluster:
-        values = await parameters_of(cluster, job, spec)
-        data = built_again(request, read_bundle(data).adl, values) or data
-        digest = hashlib.sha256(data).hexdigest()
+        adl = read_bundle(data).adl
+        values = await parameters_of(cluster, job, spec, adl)
+        data = built_again(request, adl, values) or data
+        bundle = read_bundle(data)
         await check_submission(cluster, job, data, spec)
         await upload(cluster, job, data)
-        applied = await apply(cluster, job, spec, digest)
+        applied = await apply(cluster, job, spec, bundle.digest)
+        applied = await _let_go(cluster, applied, bundle.adl)
         output.say(f"Job {job} submitted to namespace {cluster.namespace}")
         if wait_seconds is not None:
-            await wait_healthy(cluster, applied, digest, wait_seconds)
+            await wait_healthy(cluster, applied, bundle.digest, wait_seconds)
             output.say(f"Job {job} is healthy")
         output.result(await cluster.client.get(JOB.path(cluster.namespace, job)))
+
+
+async def _let_go(cluster: Cluster, job: Object, adl: Adl) -> Object:
+    """Return a Job without the regions of its savepoint that the application lacks.
+
+    Behind the bundle, as without their widths the application before would be planned anew.
+    """
+    if not (gone := outlived(job, adl)):
+        return job
+    output.say(f"Settings of regions that the application lacks go: {', '.join(gone)}")
+    path = JOB.path(cluster.namespace, job["metadata"]["name"])
+    return await cluster.client.patch(path, {"spec": {"regions": dict.fromkeys(gone)}})
 
 
 async def upload(

@@ -111,6 +111,25 @@ async def test_the_operator_changes_only_secrets_of_jobs(world: World, cluster: 
     await account.delete()
 
 
+async def test_the_name_of_the_operator_is_worth_nothing_without_its_rights(
+    world: World, cluster: Cluster
+) -> None:
+    """Whoever may create accounts in a namespace may call one like this."""
+    account = Account(world.client, world.namespace, "streamgraft-operator")
+    await account.create()
+    await account.bind(world.namespace, "ClusterRole", "streamgraft-edit")
+    path = SAVEPOINT.path(world.namespace)
+    async with KubeClient(await account.config(load_config(cluster.kubeconfig))) as client:
+        for name, spec in (
+            ("mine", {"job": "j", "consistentRegion": "all", "operators": ["write"]}),
+            ("j-all-cut-3", {"job": "j"}),
+        ):
+            with pytest.raises(ApiError, match=r"of consistent regions|of the ConsistentRegion"):
+                await client.create(path, SAVEPOINT.manifest(name, world.namespace, spec))
+        await client.create(path, SAVEPOINT.manifest("mine", world.namespace, {"job": "j"}))
+    await account.delete()
+
+
 async def test_cuts_are_made_by_the_operator_alone(world: World, cluster: Cluster) -> None:
     """Sinks commit what is in one, and files go by the names of earlier ones."""
     path = SAVEPOINT.path(world.namespace)

@@ -227,6 +227,16 @@ def test_values_that_change_meanwhile_are_in_it_with_the_copies() -> None:
     assert status.stages[1].plans == {"work": plan}
 
 
+def test_an_upgrade_of_the_operator_meanwhile_does_not_fail_it() -> None:
+    """Earlier releases did not note which sinks commit; what the copies are of has it."""
+    sink = replace(SINK, stage=SINK.stage.model_copy(update={"commits": ["files"]}))
+    assert committing(sink).status.phase == "Committing"
+    done = committing(replace(sink, committed=True)).status
+    assert done.phase == "Completed", done.message
+    assert done.stages[2].commits == ["files"]
+    assert not done.stages[1].commits
+
+
 def test_a_job_submitted_anew_meanwhile_fails_it() -> None:
     anew = replace(FACTS, created=NOW + 1)
     status = step(view(facts=anew, status=parked("read"))).status
