@@ -5,12 +5,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streamgraft_autoscaler import TopicLag
+from streamgraft_autoscaler import FIRST_STAGE, TopicLag
 from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, LEAST_SHARE, Input
 from streamgraft_metrics_adapter.regions import RegionKey
-
-FIRST_STAGE = "0"
-"""Where the records of a region come in."""
 
 
 @dataclass(slots=True)

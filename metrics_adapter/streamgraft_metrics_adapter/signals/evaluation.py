@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from streamgraft_autoscaler import (
+    FIRST_STAGE,
     Capacity,
     Demand,
     ExpectedDemand,
@@ -27,11 +28,7 @@ from streamgraft_autoscaler import (
     utilization,
 )
 from streamgraft_metrics_adapter.learning.knowledge import Known
-from streamgraft_metrics_adapter.prometheus.observations import (
-    FIRST_STAGE,
-    RegionObservation,
-    StageObservation,
-)
+from streamgraft_metrics_adapter.prometheus.observations import RegionObservation, StageObservation
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.signals.policies import (
