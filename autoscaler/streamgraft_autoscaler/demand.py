@@ -45,10 +45,13 @@ class StageLoad:
     """Share of the arriving records that the fullest shard gets, 0 to 1."""
     capacity: Capacity | None = None
     """What its channels can process; None if that was never seen."""
+    median_shard: float = 1.0
+    """Share of the records that half of the shards get at most, 0 to 1; 1 where channels are not
+    balanced by load."""
 
     def shards(self, count: int) -> Shards:
         """Return how its work is divided among so many shards."""
-        return Shards(count, self.largest_shard)
+        return Shards(count, self.largest_shard, self.median_shard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +288,7 @@ def _stage_demand(
             f"lag of {name}": load.lag,
             f"time between batches of {name}": load.batch_seconds,
             f"largest shard of {name}": load.largest_shard,
+            f"median shard of {name}": load.median_shard,
         }
     )
     waiting = backlog(load, policy)

@@ -30,6 +30,14 @@ def test_a_hot_shard_of_few_is_the_reason_too(shards: int, largest: float) -> No
     assert f"the largest width is {shards}" in even.held[0]
 
 
+@pytest.mark.parametrize(("median", "width"), [(0.0, 4), (1.0, 22)])
+def test_several_hot_shards_are_in_channels_of_their_own(median: float, width: int) -> None:
+    """Of 64 shards four have all records; where nobody knows which, they may meet."""
+    policy = dataclasses.replace(POLICY, max_width=64, shards=64, headroom=0.25)
+    load = loaded(240.0, largest_shard=0.25, median_shard=median)
+    assert demanded(load, 1, policy).value == width
+
+
 def test_a_hot_shard_is_not_alone_in_its_channel() -> None:
     """With six channels it would have nine others beside it, 23.7 % of the work in all."""
     policy = dataclasses.replace(POLICY, max_width=60, shards=60)

@@ -116,8 +116,8 @@ def test_inputs_decision_and_what_would_change_it() -> None:
     assert "to shrink, the need must last for 1800 s" in text
 
 
-MODEL = {"trueRate": 25.0, "lossPerChannel": 0.02, "largestShard": 0.4, "batchSeconds": 2.0}
-MODEL |= {"batchCostSeconds": 0.0, "launchSeconds": 47.0, "pauseSeconds": 2.5}
+MODEL = {"trueRate": 25.0, "lossPerChannel": 0.02, "largestShard": 0.4, "medianShard": 0.1}
+MODEL |= {"batchSeconds": 2.0, "batchCostSeconds": 0.0, "launchSeconds": 47.0, "pauseSeconds": 2.5}
 
 
 def test_it_says_how_to_replay_the_regions_own_load() -> None:
@@ -127,8 +127,8 @@ def test_it_says_how_to_replay_the_regions_own_load() -> None:
     typed = shlex.split(text.splitlines()[-1])
     assert typed[:3] == ["streamgraft", "replay", "PROMETHEUS_URL"]
     assert " ".join(typed[3:-1]) == (
-        "--true-rate 25 --shards 8 --loss-per-channel 0.02 --largest-shard 0.4 --batch 2"
-        " --batch-cost 0 --launch 47 --pause 2.5 --objective 60 --query"
+        "--true-rate 25 --shards 8 --loss-per-channel 0.02 --largest-shard 0.4 --median-shard 0.1"
+        " --batch 2 --batch-cost 0 --launch 47 --pause 2.5 --objective 60 --query"
     )
     assert typed[-1] == load_query("ns", "j", "r")
 

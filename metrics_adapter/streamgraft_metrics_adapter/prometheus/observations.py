@@ -50,7 +50,13 @@ class RegionObservation:
         return found
 
 
-_OFFSETS = {Input.LAG_CHANGE, Input.INPUT_RATE, Input.PROCESSING_RATE, Input.LARGEST_RATE}
+_OFFSETS = {
+    Input.LAG_CHANGE,
+    Input.INPUT_RATE,
+    Input.PROCESSING_RATE,
+    Input.LARGEST_RATE,
+    Input.MEDIAN_RATE,
+}
 """Values that are counted in offsets, as lags are."""
 _INPUTS = {name.value: name for name in Input}
 _OF_REGION = frozenset(

@@ -271,6 +271,7 @@ def _trial(region: Facts, asked: Autoscaling) -> Iterator[str]:
         "shards": region["maxWidth"],
         "loss-per-channel": model["lossPerChannel"],
         "largest-shard": model["largestShard"],
+        "median-shard": model["medianShard"],
         "batch": model["batchSeconds"],
         "batch-cost": model["batchCostSeconds"],
         "launch": model["launchSeconds"],
@@ -291,6 +292,7 @@ def _stage(stage: Facts, around: Facts) -> Iterator[str]:
     yield (
         f"  {load['input_rate']:,.1f} records/s arrive, {load['lag']:,.0f} are not committed,"
         f" {stage['backlog']:,.0f} of them wait; the fullest shard gets {load['largest_shard']:.0%}"
+        + (f", half of them {median:.1%} at most" if (median := load["median_shard"]) < 1 else "")
     )
     if capacity is None or fit is None:
         yield "  there is no work, or nothing is known yet of what a channel can do"

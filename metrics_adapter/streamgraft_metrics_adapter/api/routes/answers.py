@@ -40,6 +40,7 @@ class ModelAnswer(Answer):
     true_rate: float = Field(description="The region's records/s that a busy channel does alone.")
     loss_per_channel: float = Field(description="Share of it that each further channel costs.")
     largest_shard: float = Field(description="Share of the records that the fullest shard gets.")
+    median_shard: float = Field(description="Share that half of the shards get at most.")
     batch_seconds: float
     batch_cost_seconds: float = Field(description="Of a batch without records; the rate has it.")
     launch_seconds: float = Field(description="Until a new channel is warm.")
