@@ -182,7 +182,8 @@ def _waiting(pool: Facts) -> Iterator[str]:
     else:
         yield (
             f"{has} as many as the policies expect to need within half an hour, or the largest step"
-            f" of the last day needed, in {pool['memory']} of memory at most"
+            " of the last day needed (of a region that is new: all that it may grow), in"
+            f" {pool['memory']} of memory at most"
         )
     if pool["kinds"] > 1:
         kinds = f"of the {pool['kinds']} kinds of drivers of a channel"
