@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamgraft_autoscaler.fitting import Shards
 from streamgraft_autoscaler.replay import RegionModel
 
 STEP_SECONDS = 300.0
@@ -21,7 +20,7 @@ def least_pod_hours(
     """
     each = round(STEP_SECONDS / seconds)
     peaks = np.asarray(rates)[: len(rates) // each * each].reshape(-1, each).max(axis=1)
-    useful = Shards(model.shards, model.largest_shard).useful_widths(model.shards)
+    useful = model.division.useful_widths(model.shards)
     widths = np.asarray(useful, dtype=float)
     full = np.asarray([[model.busy_share(w, rate) > share for w in useful] for rate in peaks])
     full[:, -1] = False

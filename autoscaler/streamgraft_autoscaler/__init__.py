@@ -6,6 +6,7 @@ that a width can be explained afterwards.
 
 from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, CapacitySample, Window
 from streamgraft_autoscaler.demand import (
+    FIRST_STAGE,
     Demand,
     DemandPolicy,
     ExpectedDemand,
@@ -27,6 +28,7 @@ from streamgraft_autoscaler.readiness import NotReady, NotReadyError, Reason, ou
 from streamgraft_autoscaler.utilization import StageIdleness, Utilization, utilization
 
 __all__ = [
+    "FIRST_STAGE",
     "Capacity",
     "CapacityLearner",
     "CapacitySample",

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streamgraft_autoscaler.capacity import TRICKLE, WARM_UP_BUSY_SECONDS, Capacity, GrowthLimit
+from streamgraft_autoscaler.capacity import TRICKLE, WARM_UP_BUSY_SECONDS, Capacity
 from streamgraft_autoscaler.economy import UNKNOWN, Choice, Past, Situation, choose
 from streamgraft_autoscaler.fitting import Fit, Shards, Target, fit
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS, Forecast
@@ -23,8 +23,8 @@ from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_fini
 MOST_PAUSE = 1.0
 """Of the catch-up time, for which channels are held ready: one long pause, as of an outage amid a
 change, would ask for all of them, and no other change would follow that shows shorter ones."""
-SKEWED = 2.0
-"""A shard that gets so many times its even share is named as the reason, not the width."""
+FIRST_STAGE = "0"
+"""Where the records of a region come in, which its forecast is of."""
 EXPECTED_SECONDS = 1800.0
 """How far ahead drivers are made ready: long enough to start many of them one after the other."""
 BATCHES_IN_FLIGHT = 2.0
@@ -45,6 +45,13 @@ class StageLoad:
     """Share of the arriving records that the fullest shard gets, 0 to 1."""
     capacity: Capacity | None = None
     """What its channels can process; None if that was never seen."""
+    median_shard: float = 1.0
+    """Share of the records that half of the shards get at most, 0 to 1; 1 where channels are not
+    balanced by load."""
+
+    def shards(self, count: int) -> Shards:
+        """Return how its work is divided among so many shards."""
+        return Shards(count, self.largest_shard, self.median_shard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +119,9 @@ class StageDemand:
     ahead: tuple[int, ...] = ()
     """The least width for each quarter of an hour of the forecast."""
     grows_above: float = 0.0
-    """Work, records/s, at which the present width is too narrow."""
+    """Work, records/s, at which the present width is left for a wider one; 0 if it never is."""
     narrower_below: float = 0.0
-    """Work, records/s, at which fewer channels would do, headroom included."""
+    """Work, records/s, at which fewer channels would do, headroom included; 0 if they never do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +180,18 @@ def expected_demand(now: Demand, scheduled: int = 0) -> ExpectedDemand:
 def demand(
     stages: Mapping[str, StageLoad], policy: DemandPolicy, surroundings: Surroundings
 ) -> Demand:
-    """Return the channels that the load needs: the largest demand of the region's stages.
+    """Return the channels that the load needs: the largest demand of the region's stages, whose
+    names are their numbers.
 
     work = input rate + lag / catch-up + input rate x pause / catch-up (MOST_PAUSE at most), and the
     fullest channel's share of it must be within its true rate x target utilization. NotReadyError
-    without a stage, or where a stage's capacity or load is not known.
+    without the first stage, or where a stage's capacity or load is not known.
     """
-    if not stages:
-        raise NotReadyError(Reason.NO_DATA, "no stage of the region was measured")
-    first = next(iter(stages.values())).input_rate
+    if FIRST_STAGE not in stages:
+        raise NotReadyError(Reason.NO_DATA, "the region's first stage is not measured")
+    first = stages[FIRST_STAGE].input_rate
     demands: dict[str, StageDemand] = {}
-    for name, stage in stages.items():
+    for name, stage in sorted(stages.items()):
         share = stage.input_rate / first if first > 0 else 1.0
         demands[name] = _stage_demand(name, stage, policy, surroundings, share)
     largest = max(demands, key=lambda name: (_needed(demands[name]), demands[name].channels))
@@ -194,7 +202,7 @@ def demand(
     held += (choice.reason,) if choice.reason else ()
     capacity = demands[largest].load.capacity
     if capacity and (limit := capacity.limit()):
-        most = _most(limit, policy, surroundings.width)
+        most = _most(capacity, policy, surroundings.width)
         if value > most:
             value = most
             then = (
@@ -219,21 +227,20 @@ def backlog(load: StageLoad, policy: DemandPolicy) -> float:
 
 
 def attainable_throughput(load: StageLoad, policy: DemandPolicy, width: int) -> float | None:
-    """Return the records/s that a stage can process at the target utilization: at the best width
-    that it may grow to from `width`. None if its capacity is not known."""
-    capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
+    """Return the records/s that a stage can process before it is crowded: at the best width that it
+    may grow to from `width`. None if its capacity is not known."""
+    capacity, shards = load.capacity, load.shards(policy.shards)
     if capacity is None:
         return None
-    limit = capacity.limit()
-    most = min(_most(limit, policy, width), policy.max_width) if limit else policy.max_width
-    useful = shards.useful_widths(most)
+    useful = shards.useful_widths(min(_most(capacity, policy, width), policy.max_width))
     best = max(capacity.rate_at(each) / shards.fullest_channel(each) for each in useful)
-    return best * policy.target_utilization
+    return best * policy.target.full
 
 
-def _most(limit: GrowthLimit, policy: DemandPolicy, width: int) -> int:
-    """Return how wide a region is made from `width` whose growth was ineffective."""
-    return max(limit.width, width, policy.min_width)
+def _most(capacity: Capacity, policy: DemandPolicy, width: int) -> int:
+    """Return how wide a region may be made from `width`: less if growing was ineffective."""
+    limit = capacity.limit()
+    return max(limit.width, width, policy.min_width) if limit else policy.max_width
 
 
 def _choice(
@@ -243,18 +250,25 @@ def _choice(
     surroundings: Surroundings,
 ) -> Choice:
     width, past, least = surroundings.width, surroundings.past, policy.min_width
-    largest_shard = max(stage.load.largest_shard for stage in demands.values())
-    useful = Shards(policy.shards, largest_shard).useful_widths(policy.max_width)
+    useful = {
+        each
+        for stage in demands.values()
+        for each in stage.load.shards(policy.shards).useful_widths(policy.max_width)
+    }
     forecasts = [stage.ahead for stage in demands.values() if stage.ahead]
     asleep_with_work = width == 0 < needed
+    within = least <= width <= policy.max_width
+    in_vain = any(stage.fit and not stage.fit.enough for stage in demands.values())
+    # What no useful width can do, one that is narrower than the present does even less of.
+    narrowest = width if within and in_vain else least
     situation = Situation(
         present=width,
         crowded=asleep_with_work
-        or not least <= width <= policy.max_width
+        or not within
         or any(stage.busy_share > policy.target.full for stage in demands.values()),
-        least=max([least, *(_least(stage) for stage in demands.values())]),
-        needed=needed,
-        widths=(least, *(each for each in useful if each > least)),
+        least=max([narrowest, *(_least(stage) for stage in demands.values())]),
+        needed=max(needed, narrowest),
+        widths=(narrowest, *sorted(each for each in useful if each > narrowest)),
         price=policy.price.hours(max(past.peak, needed)),
         past=past,
         ahead=tuple(max(least, *widths) for widths in zip(*forecasts, strict=True)),
@@ -274,6 +288,7 @@ def _stage_demand(
             f"lag of {name}": load.lag,
             f"time between batches of {name}": load.batch_seconds,
             f"largest shard of {name}": load.largest_shard,
+            f"median shard of {name}": load.median_shard,
         }
     )
     waiting = backlog(load, policy)
@@ -282,7 +297,7 @@ def _stage_demand(
     flow = (arriving + waiting / policy.catch_up_seconds) * around.usable
     pause_share = min(policy.pause.seconds / policy.catch_up_seconds, MOST_PAUSE)
     work = flow + arriving * pause_share * around.usable
-    capacity, shards = load.capacity, Shards(policy.shards, load.largest_shard)
+    capacity, shards = load.capacity, load.shards(policy.shards)
     trickle = capacity is not None and capacity.busy_share == TRICKLE
     if trickle and surroundings.width <= 1:
         capacity = None
@@ -314,6 +329,7 @@ def _stage_demand(
             for rate in forecast.rates
         )
     narrower = [policy.target.roomy / busy(each, 1.0) for each in useful if each < width]
+    grows = 0 < width < min(useful[-1], _most(capacity, policy, width))
     return StageDemand(
         work=work,
         flow=flow,
@@ -323,7 +339,7 @@ def _stage_demand(
         fit=fitting,
         load=load,
         ahead=ahead,
-        grows_above=full / busy(width, 1.0) if width else 0.0,
+        grows_above=full / busy(width, 1.0) if grows else 0.0,
         narrower_below=max(narrower, default=0.0),
     )
 
@@ -361,9 +377,7 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
             f"width {surroundings.width} is kept: its fullest channel is at most"
             f" {policy.target.full:.0%} busy"
         )
-    shards = Shards(policy.shards, stage.load.largest_shard)
-    widest = shards.useful_widths(policy.shards)[-1] <= policy.max_width
-    if fitted and not fitted.enough and widest and shards.largest * shards.count > SKEWED:
+    if fitted and not fitted.enough and _skewed(stage, policy):
         held.append(
             f"width can't help: the fullest of {policy.shards} shards gets"
             f" {stage.load.largest_shard:.0%} of the records, and a shard can't be divided"
@@ -374,3 +388,13 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
             f" {policy.max_width}"
         )
     return tuple(held)
+
+
+def _skewed(stage: StageDemand, policy: DemandPolicy) -> bool:
+    """Return whether a stage that no width is enough for fails by its fullest shard: what is wider
+    brings next to nothing, or would be enough if all shards got the same."""
+    assert stage.load.capacity is not None
+    count = policy.shards
+    widest = stage.load.shards(count).useful_widths(count)[-1]
+    even = stage.work / count / stage.load.capacity.rate_at(count)
+    return widest <= policy.max_width and (widest < count or even <= policy.target.full)

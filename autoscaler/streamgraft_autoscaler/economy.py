@@ -130,7 +130,7 @@ class Situation:
     needed: int
     """The width to grow to."""
     widths: tuple[int, ...]
-    """All widths to choose from, ascending."""
+    """All widths to choose from, ascending; `least` and `needed` are among them."""
     price: float
     """Price of a width change, channel-hours."""
     past: Past = UNKNOWN
@@ -198,7 +198,6 @@ def _by_forecast(situation: Situation) -> Choice:
     courses = cheapest(situation.ahead, widths, price, situation.step_hours)
     costs = dict(zip(widths, courses, strict=True))
     enough = [width for width in situation.widths if width >= situation.least]
-    enough = enough or [situation.widths[-1]]
     if not situation.crowded:
         enough.append(present)
 

@@ -2,7 +2,8 @@
 
 Work comes in shards: with 16 shards, 5 channels are no better than 4, since one of them still holds
 4 shards; and what one shard gets can't be divided at all. Channels get the same number of shards,
-give or take one, whatever these do: a hot one has as many beside it as any other.
+give or take one, whatever these do: a hot one has as many beside it as any other. Those are the
+quiet ones, since hot ones are spread over channels, as far as anybody knows which are.
 """
 
 import math
@@ -28,13 +29,20 @@ class Shards:
     """Shards of the region."""
     largest: float
     """Share of the work that the fullest one gets, 0 to 1; less than an even share: that."""
+    median: float = 1.0
+    """Share of the work that half of them get at most, 0 to 1; more than an even share of what the
+    fullest one leaves: that."""
 
     def fullest_channel(self, width: int) -> float:
-        """Return the share of the work that the fullest of `width` channels may get: the fullest
-        shard, and as many others as a channel has at most, each with its even share of the rest."""
+        """Return the share of the work that the fullest of `width` channels is expected to get: the
+        fullest shard, and as many usual ones as a channel has beside it at most.
+
+        It gets more where several hot shards can't be divided evenly.
+        """
         largest = max(self.largest, 1 / self.count)
+        usual = min(self.median, (1 - largest) / max(self.count - 1, 1))
         beside = math.ceil(self.count / width) - 1
-        return largest + beside * (1 - largest) / max(self.count - 1, 1)
+        return max(largest + beside * usual, 1 / width)
 
     def useful_widths(self, limit: int) -> tuple[int, ...]:
         """Return the widths up to `limit` that are better than all narrower ones.

@@ -2,16 +2,14 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.autoscaler.loads import POLICY, STEADY, capacity, demanded, loaded
 
 from streamgraft_autoscaler import (
-    Capacity,
     Demand,
-    DemandPolicy,
     NotReadyError,
     Reason,
     StageLoad,
@@ -19,7 +17,7 @@ from streamgraft_autoscaler import (
     demand,
     expected_demand,
 )
-from streamgraft_autoscaler.capacity import TRICKLE, loss_per_channel
+from streamgraft_autoscaler.capacity import TRICKLE
 from streamgraft_autoscaler.economy import Past
 from streamgraft_autoscaler.forecast import Forecast
 from streamgraft_autoscaler.pause import ExpectedPause
@@ -29,35 +27,6 @@ from streamgraft_autoscaler.propagation import Neighbourhood
 records = st.floats(min_value=0, max_value=1e12)
 rates = st.floats(min_value=1e-3, max_value=1e9)
 widths = st.integers(1, 16)
-POLICY = DemandPolicy(
-    min_width=1,
-    max_width=16,
-    shards=16,
-    target_utilization=0.8,
-    headroom=0.0,
-    price=ChangePrice.given(0.0),
-    catch_up_seconds=60.0,
-    pause=ExpectedPause(0.0, 0.0, 0.0, 0),
-)
-
-
-def capacity(rate: float = 100.0, width: int = 1, **by_width: float) -> Capacity:
-    """Return the capacity of `rate` records/s per busy channel, seen at high load."""
-    others = {int(name.removeprefix("at_")): value for name, value in by_width.items()}
-    rates = {width: rate, **others}
-    loss = loss_per_channel(width, rates)
-    return Capacity(rate, width, 0.5, 0.0, rates, loss, loss)
-
-
-STEADY = StageLoad(input_rate=300.0, lag=0.0, capacity=capacity())
-
-
-def demanded(
-    stage: StageLoad, width: int = 1, policy: DemandPolicy = POLICY, **surroundings: Any
-) -> Demand:
-    """Return the demand of a region with one stage, which must be ready."""
-    around = dataclasses.replace(Surroundings(width), **surroundings)
-    return demand({"0": stage}, policy, around)
 
 
 def reason(stage: StageLoad) -> Reason:
@@ -65,11 +34,6 @@ def reason(stage: StageLoad) -> Reason:
     with pytest.raises(NotReadyError) as caught:
         demand({"0": stage}, POLICY, Surroundings(1))
     return caught.value.reason
-
-
-def loaded(input_rate: float, **values: float) -> StageLoad:
-    """Return a load at 100 records/s per busy channel."""
-    return dataclasses.replace(STEADY, input_rate=input_rate, **values)  # type: ignore[arg-type]
 
 
 def test_steady_load_is_divided_by_what_a_channel_may_do() -> None:
@@ -172,37 +136,36 @@ def test_after_a_restart_nothing_is_known_and_nothing_shrinks() -> None:
     assert demanded(loaded(390.0), 4, policy).value == 6
 
 
-def test_a_shard_can_not_be_divided() -> None:
-    """Beside the hot one 8 channels have one other at most; 16 would bring next to nothing."""
-    result = demanded(loaded(400.0, largest_shard=0.5))
-    assert result.value == 8
-    assert "can't be divided" in result.held[0]
-    narrow = demanded(
-        loaded(400.0, largest_shard=0.5), policy=dataclasses.replace(POLICY, max_width=4)
-    )
-    assert narrow.held == ("5 channels' worth of work, but the largest width is 4",)
-
-
-def test_a_hot_shard_is_not_alone_in_its_channel() -> None:
-    """With six channels it would have nine others beside it, 23.7 % of the work in all."""
-    policy = dataclasses.replace(POLICY, max_width=60, shards=60)
-    assert demanded(loaded(400.0), policy=policy).value == 5
-    assert demanded(loaded(400.0, largest_shard=0.1), policy=policy).value == 9
+@pytest.mark.parametrize(
+    ("load", "width", "grows"),
+    [
+        (loaded(90.0), 1, 95.0),
+        (loaded(390.0), 8, 760.0),
+        (loaded(390.0), 16, 0.0),
+        (loaded(390.0, largest_shard=0.5), 8, 0.0),
+        (loaded(390.0, capacity=capacity(51.0, 4, at_2=100.0)), 4, 0.0),
+    ],
+    ids=["one", "eight", "the widest", "the widest that helps", "growing brought nothing"],
+)
+def test_a_load_at_which_it_grows_is_told_only_where_it_can(
+    load: StageLoad, width: int, grows: float
+) -> None:
+    assert demanded(load, width).stages["0"].grows_above == pytest.approx(grows)
 
 
 def test_channels_that_slow_each_other_down_are_allowed_for() -> None:
     """Two channels did 100/s each, four do 90/s: eight are expected to do 70/s each."""
     slower = capacity(90.0, 4, at_2=100.0)
     assert slower.rate_at(8) == pytest.approx(90 * (1 - 4 * (100 / 90 - 1) / 2))
-    needs = loaded(500.0, capacity=slower)  # type: ignore[arg-type]
-    assert demanded(loaded(500.0, capacity=capacity(90.0, 4)), 4).value == 8  # type: ignore[arg-type]
+    needs = loaded(500.0, capacity=slower)
+    assert demanded(loaded(500.0, capacity=capacity(90.0, 4)), 4).value == 8
     assert demanded(needs, 4).value == 16
 
 
 def test_growing_that_brought_nothing_is_not_repeated() -> None:
     """Two channels did 100/s each, four do 51/s each: a service behind them is full."""
     full = capacity(51.0, 4, at_2=100.0)
-    result = demanded(loaded(500.0, capacity=full), 4)  # type: ignore[arg-type]
+    result = demanded(loaded(500.0, capacity=full), 4)
     assert result.value == 4
     assert "next to nothing" in result.held[-1]
     assert result.held[-1].endswith("not widened for another 10 min")
@@ -211,7 +174,7 @@ def test_growing_that_brought_nothing_is_not_repeated() -> None:
 def test_a_growth_that_brought_nothing_is_tried_again_by_half() -> None:
     """Records may have become dearer just then: a day at too few channels would be lost."""
     full = dataclasses.replace(capacity(51.0, 4, at_2=100.0), last_seen={2: -600.0, 4: 0.0})
-    result = demanded(loaded(500.0, capacity=full), 4)  # type: ignore[arg-type]
+    result = demanded(loaded(500.0, capacity=full), 4)
     assert result.value == 6
     assert result.held[-1].endswith("not widened beyond 6, which is tried now")
 
@@ -221,7 +184,7 @@ def test_a_narrower_region_grows_as_far_as_that_helped(width: int, value: int) -
     """One that sleeps above all: it would never learn anything else."""
     full = capacity(51.0, 4, at_2=100.0)
     policy = dataclasses.replace(POLICY, min_width=0)
-    result = demanded(loaded(500.0, capacity=full), width, policy)  # type: ignore[arg-type]
+    result = demanded(loaded(500.0, capacity=full), width, policy)
     assert result.value == value
     assert "growing to 4 channels brought next to nothing" in result.held[-1]
 
@@ -302,6 +265,47 @@ def test_the_slowest_stage_decides() -> None:
     slow = dataclasses.replace(STEADY, capacity=capacity(50.0))
     result = demand({"0": STEADY, "1": slow}, POLICY, Surroundings(1))
     assert (result.stage, result.value) == ("1", 8)
+
+
+RARE = StageLoad(
+    0.03, 0.0, largest_shard=1.0, capacity=dataclasses.replace(capacity(20.0), busy_share=TRICKLE)
+)
+"""A window has one record of it, if any: one shard gets all."""
+EVENING = Past(1e5, ((90_000.0, 16), (3_000.0, 4)))
+
+
+@pytest.mark.parametrize("day", [None, Forecast((4_000.0,) * 96, 0.05, trusted=True)])
+def test_a_rare_stage_does_not_narrow_the_choice_of_the_others(day: Forecast | None) -> None:
+    """8 channels of 500/s have 4,000/s to do, and 1,000/s leave 16 of them idle."""
+    stages = {"0": StageLoad(4_000.0, 0.0, capacity=capacity(500.0, 8)), "1": RARE}
+    around = Surroundings(8, EVENING, day)
+    assert demand(stages, POLICY, around).value == 16
+    stages["0"] = dataclasses.replace(stages["0"], input_rate=1_000.0)
+    calm = dataclasses.replace(day, rates=(1_000.0,) * 96) if day else None
+    assert demand(stages, POLICY, Surroundings(16, EVENING, calm)).value == 3
+
+
+def test_the_forecast_is_of_the_first_stage_in_whatever_order_they_come() -> None:
+    """A tenth of its records reaches the second one."""
+    stages = {
+        "0": StageLoad(300.0, 0.0, capacity=capacity(500.0, 12)),
+        "1": StageLoad(30.0, 0.0, capacity=capacity(500.0, 12)),
+    }
+    day = Forecast((300.0,) * 96, 0.05, trusted=True)
+    around = Surroundings(12, Past(1e5, ((80_000.0, 12), (0.0, 1))), day)
+    for order in (("0", "1"), ("1", "0")):
+        found = demand({name: stages[name] for name in order}, POLICY, around)
+        assert (found.value, found.stages["0"].ahead[0], found.stages["1"].ahead[0]) == (1, 1, 1)
+    with pytest.raises(NotReadyError):
+        demand({"1": stages["1"]}, POLICY, around)
+
+
+def test_fewer_channels_that_do_more_are_chosen_from_a_crowded_width() -> None:
+    """Eight share something that three would do better with, as four did."""
+    crowded = loaded(250.0, capacity=capacity(30.0, 8, at_4=100.0))
+    found = demanded(crowded, 8)
+    assert found.stages["0"].busy_share > 1
+    assert found.value == 3
 
 
 def test_no_stage_is_not_ready() -> None:

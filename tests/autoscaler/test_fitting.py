@@ -1,6 +1,7 @@
 """How the work is divided: what the fullest channel gets, as shards are assigned to channels."""
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,10 @@ from streamgraft_operator.graph import assign
         (Shards(60, 0.0), 7, 9 / 60),
         (Shards(1, 0.0), 1, 1.0),
         (Shards(4, 1.0), 2, 1.0),
+        (Shards(60, 0.1, 0.9 / 59), 6, 0.1 + 9 * 0.9 / 59),
+        (Shards(60, 0.1, 0.01), 6, 0.1 + 9 * 0.01),
+        (Shards(64, 0.25, 0.0), 2, 0.5),
+        (Shards(64, 0.25, 0.0), 4, 0.25),
     ],
 )
 def test_the_fullest_shard_has_others_beside_it(shards: Shards, width: int, share: float) -> None:
@@ -42,6 +47,31 @@ def test_no_channel_of_an_assignment_gets_more(
         for shard, channel in owners.items():
             channels[channel] += loads[shard]
         assert max(channels) <= Shards(count, largest).fullest_channel(width) + 1e-9
+
+
+@pytest.mark.parametrize(("hot", "widest"), [(4, 4), (8, 8), (20, 22)])
+@pytest.mark.parametrize("before", [1, 3, 64])
+def test_hot_shards_are_spread_by_their_load(hot: int, widest: int, before: int) -> None:
+    """So many of 64 get all records: what divides them does as well as with even shards, and
+    hardly anything beyond is useful."""
+    shares = [1 / hot if shard % 3 == 0 and shard < 3 * hot else 0.0 for shard in range(64)]
+    loads, division = dict(enumerate(shares)), Shards(64, 1 / hot, 0.0)
+    for width in (each for each in range(1, 65) if hot % each == 0 or each > hot):
+        owners = assign(64, width, assign(64, before, {}, loads), loads)
+        channels = [0.0] * width
+        for shard, channel in owners.items():
+            channels[channel] += loads[shard]
+        assert max(channels) == pytest.approx(division.fullest_channel(width)), width
+    assert division.useful_widths(64)[-1] == widest
+
+
+@given(st.integers(1, 64), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_simulated_shards_have_these_shares(count: int, largest: float, median: float) -> None:
+    shares = RegionModel(100.0, count, largest_shard=largest, median_shard=median).shares()
+    assert len(shares) == count
+    assert sum(shares) == pytest.approx(1.0)
+    assert all(one >= other - 1e-9 for one, other in pairwise(shares))
+    assert shares[0] == pytest.approx(max(largest, 1 / count))
 
 
 @pytest.mark.parametrize("width", [1, 6, 7, 9, 60])

@@ -36,6 +36,7 @@ INPUTS: dict[Input, float] = {
     Input.INPUT_RATE: 100.0,
     Input.PROCESSING_RATE: 100.0,
     Input.LARGEST_RATE: 25.0,
+    Input.MEDIAN_RATE: 25.0,
     Input.BUSY_SLOTS: 0.5,
     Input.WARM_SLOTS: 0.5,
     Input.SLOTS: 1.0,

@@ -167,7 +167,7 @@ FULL = Capacity(51.0, 4, 0.5, 0.0, {2: 100.0, 4: 51.0}, 0.0, 0.0)
 async def test_what_a_region_can_do_caps_those_above(
     capacity: Capacity, largest: float, width: int, most: float
 ) -> None:
-    """The largest width alone tells nothing of it. The target is 80 %."""
+    """The largest width alone tells nothing of it. At a target of 80 %, 95 % busy is crowded."""
     knowledge, policy = Knowledge(WINDOW), policy_of(region("a"), Known(MONDAY_NOON), 0.0)
     policy = replace(policy, pause=ExpectedPause(0.0, 0.0, 0.0, 0))
     load = StageLoad(1600.0, 0.0, capacity=Capacity(1e4, 1, 0.5, 0.0, {1: 1e4}, 0.0, 0.0))
@@ -183,7 +183,26 @@ async def test_what_a_region_can_do_caps_those_above(
     await knowledge.conclude(0.0, made)
     around = knowledge.of(made[0][0], MONDAY_NOON).neighbourhood
     assert around.bottleneck == "b"
-    assert around.usable == pytest.approx(0.8 * most / 1600)
+    assert around.usable == pytest.approx(0.95 * most / 1600)
+
+
+@pytest.mark.parametrize(("most", "holds_back"), [(1120.0, False), (1100.0, True)])
+async def test_a_region_that_keeps_up_holds_nobody_back(most: float, holds_back: bool) -> None:
+    """At its largest width, 94 % busy with 1,050/s: those above it must be able to send as much."""
+    knowledge, policy = Knowledge(WINDOW), policy_of(region("a"), Known(MONDAY_NOON), 0.0)
+    policy = replace(policy, max_width=4, pause=ExpectedPause(0.0, 0.0, 0.0, 0))
+
+    def found(channel: float) -> Demand:
+        capacity = Capacity(channel, 4, 0.5, 0.0, {4: channel}, 0.0, 0.0)
+        return demand({"0": StageLoad(1050.0, 0.0, capacity=capacity)}, policy, Surroundings(4))
+
+    made = [
+        (region("a"), seen(1050.0, 1000.0), found(250.0)),
+        (region("b", ("a",)), seen(1050.0, 1050.0), found(most / 4)),
+    ]
+    await knowledge.conclude(0.0, made)
+    around = knowledge.of(made[0][0], MONDAY_NOON).neighbourhood
+    assert (around.bottleneck == "b") is holds_back
 
 
 @pytest.mark.parametrize(("other", "growth"), [(False, 2.0), (True, 1.25)])

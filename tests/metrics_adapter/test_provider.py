@@ -13,12 +13,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from streamgraft_autoscaler import Demand, NotReady, Reason, Utilization
+from streamgraft_autoscaler import Capacity, Demand, NotReady, Reason, Utilization
 from streamgraft_common.kube import KubeClient, Store
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_metrics_adapter import selectors
-from streamgraft_metrics_adapter.learning.knowledge import Knowledge
+from streamgraft_metrics_adapter.learning.knowledge import Knowledge, Known
 from streamgraft_metrics_adapter.prometheus.observations import ObservationBuilder
 from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, QUERIES, Input, queries
 from streamgraft_metrics_adapter.prometheus.refresher import Refresher
@@ -45,6 +45,7 @@ STEADY: dict[Input, float] = {
     Input.WARM_SLOTS: 1.0,
     Input.BATCH_RATE: 1.0,
     Input.LARGEST_RATE: 27.5,
+    Input.MEDIAN_RATE: 27.5,
     Input.STATE_BYTES: 0.0,
     Input.SLOTS: 1.0,
     Input.IDLE_SHARE: 0.5,
@@ -307,6 +308,31 @@ async def test_stages_count_what_they_weigh() -> None:
     assert isinstance(signal, Utilization)
     assert signal.value == pytest.approx(1 - (3 * 0.1 + 0.9) / 4)
     assert signal.elements == 4
+
+
+@pytest.mark.parametrize(
+    ("real_time", "median"), [([False], 0.1), ([True], 1.0), ([True, False], 0.1)]
+)
+async def test_hot_shards_may_meet_where_nobody_knows_them(
+    real_time: list[bool], median: float
+) -> None:
+    """In real time no shard is known to be busy, so channels are not balanced by that."""
+    item = region()
+    stages = [{"topics": ["t"], "realTime": each} for each in real_time]
+    builder = ObservationBuilder()
+    for stage in range(len(stages)):
+        for name, value in {**STEADY, Input.MEDIAN_RATE: 11.0}.items():
+            labels = {"namespace": "ns", "streams_job": "flights", "region": "enrich"}
+            labels |= {"stage": str(stage), "topic": "t", INPUT_LABEL: name.value}
+            builder.add(labels, value)
+    (seen,) = builder.regions.values()
+    (found,) = RegionCache(FixedStore({**item, "spec": {**item["spec"], "stages": stages}})).all()
+    capacity = Capacity(100.0, 1, 0.5, 0.0, {1: 100.0}, 0.0, 0.0)
+    known = Known(0.0, dict.fromkeys(map(str, range(len(stages))), capacity))
+    signal = signals_of(found, seen, known)["demand"]
+    assert isinstance(signal, Demand)
+    loads = [stage.load for stage in signal.stages.values()]
+    assert {(load.largest_shard, load.median_shard) for load in loads} == {(0.25, median)}
 
 
 async def test_resizing_is_a_reason(prometheus: CannedPrometheus) -> None:

@@ -13,8 +13,8 @@ from streamgraft_metrics_adapter.rules.configuration import BUILT_IN, read
 
 REGION = 'namespace="ns",streams_job="j",region="r",stage="0"'
 WINDOW, MAX_AGE = 60.0, 45.0
-RATES = (10, 30)
-"""Records/s of two partitions."""
+RATES = (10, 30, 80)
+"""Records/s of three partitions."""
 AT = "5m"
 
 
@@ -51,6 +51,7 @@ def test_slopes_are_those_of_the_offsets(scrape: int, refresh: float, tmp_path: 
         Input.PROCESSING_RATE: sum(RATES),
         Input.RESETS: 0,
         Input.LARGEST_RATE: max(RATES),
+        Input.MEDIAN_RATE: 30,
     }
     _tried(tmp_path, scrape, series, refresh, wanted)
 
@@ -61,7 +62,7 @@ def test_a_step_back_is_seen(scrape: int, refresh: float, tmp_path: Path) -> Non
     ends = _series("input_end_offset", 0, f"1000x{600 // scrape}", "a")
     back = 270 // scrape
     committed = _series("committed_offset", 0, f"900x{back} 800x{600 // scrape}", "a")
-    wanted = {Input.INPUT_RATE: 0, Input.RESETS: 1, Input.LARGEST_RATE: 0}
+    wanted = {Input.INPUT_RATE: 0, Input.RESETS: 1, Input.LARGEST_RATE: 0, Input.MEDIAN_RATE: 0}
     _tried(tmp_path, scrape, [ends, committed], refresh, wanted)
 
 

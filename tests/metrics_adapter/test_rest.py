@@ -107,6 +107,7 @@ async def loaded(called: Any, seconds: int) -> None:
     labels = {**LABELS, "topic": "t"}
     end = time.time()
     values = {**LOADED, Input.SAMPLE_TIME: end, Input.INPUT_RATE: 300.0, Input.LARGEST_RATE: 12.5}
+    values[Input.MEDIAN_RATE] = 12.5
     rows = [({**labels, INPUT_LABEL: name.value}, value) for name, value in values.items()]
     for at in range(-seconds, 1, 10):
         await called.measure(end + at, *rows)

@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import yaml
 from tests.promtool.check import passes
 
-from streamgraft.cli._explain import explanation, load_query
+from streamgraft.cli._explain import explanation, load_query, scales_itself
 from streamgraft_autoscaler import (
     Capacity,
     Demand,
@@ -20,6 +21,8 @@ from streamgraft_autoscaler import (
 )
 from streamgraft_autoscaler.pause import expected_pause
 from streamgraft_autoscaler.pricing import MeasuredChange, measured_price
+from streamgraft_common.adl import Autoscaling, Period
+from streamgraft_common.resources import ParallelRegionSpec
 
 AUTOSCALER: dict[str, Any] = {
     "metadata": {"name": "j-r"},
@@ -37,7 +40,8 @@ AUTOSCALER: dict[str, Any] = {
 }
 
 
-POOL = {"size": "auto", "memory": "2Gi", "drivers": 3, "ready": 2, "kinds": 1, "driverBytes": 2**29}
+POOL = {"size": "auto", "regions": 1, "memory": "2Gi", "drivers": 3, "ready": 2}
+POOL |= {"kinds": 1, "driverBytes": 2**29}
 APART = {"totals": "a query per shard, where one was planned"}
 
 
@@ -45,6 +49,7 @@ def explained(
     signal: dict[str, Any],
     *autoscalers: dict[str, Any],
     pool: dict[str, Any] | None = None,
+    autoscaling: dict[str, Any] | None = None,
     **more: Any,
 ) -> str:
     """Return the explanation of a region of width 2 with this demand; `pool`: what differs."""
@@ -61,22 +66,36 @@ def explained(
         "signals": {"demand": signal},
         **more,
     }
-    return "\n".join(explanation(region, list(autoscalers), {**POOL, **(pool or {})}, APART))
+    facts = {
+        "region": region,
+        "autoscaling": autoscaling,
+        "autoscalers": list(autoscalers),
+        "warmPool": {**POOL, **(pool or {})},
+        "queryPerShard": APART,
+    }
+    return "\n".join(explanation(facts))
 
 
 PRICE = measured_price([MeasuredChange(1, 30.0, 1.0)], 1.0)
 
 
-def signal(input_rate: float) -> dict[str, Any]:
+def signal(input_rate: float, width: int = 2) -> dict[str, Any]:
     """Return the demand of a load as REST tells it, at 100 records/s per busy channel."""
     load = StageLoad(
         input_rate, 0.0, 1.0, 0.125, Capacity(100.0, 2, 0.5, 0.0, {2: 100.0}, 0.0, 0.0)
     )
     policy = DemandPolicy(1, 8, 8, 0.8, 0.25, PRICE, 60.0, expected_pause([], 0.0))
-    found = demand({"0": load}, policy, Surroundings(2))
+    found = demand({"0": load}, policy, Surroundings(width))
     assert isinstance(found, Demand)
     inputs = asdict(found)
     return {"value": inputs.pop("value"), "inputs": inputs}
+
+
+def test_it_tells_no_load_at_which_a_width_changes_that_does_not() -> None:
+    assert "the width does not grow any further and fewer" in explained(signal(700.0, width=8))
+    only = explained(signal(10.0, width=1))
+    assert "the width grows above 95 records/s of work\n" in only
+    assert "fewer channels" not in only
 
 
 def test_the_price_of_a_change_and_its_reason() -> None:
@@ -88,25 +107,55 @@ def test_inputs_decision_and_what_would_change_it() -> None:
     text = explained(signal(100.0), AUTOSCALER)
     assert "100.0 records/s arrive" in text
     assert "a busy channel does 100.0 records/s" in text
-    assert "the width grows above 190 records/s of work and fewer channels do below 64" in text
+    assert (
+        "the width grows above 190 records/s of work and fewer channels do below 64 records/s"
+        in text
+    )
     assert "Decision: width 2" in text
     assert "ScalingActive True: valid" in text
     assert "to shrink, the need must last for 1800 s" in text
 
 
+MODEL = {"trueRate": 25.0, "lossPerChannel": 0.02, "largestShard": 0.4, "medianShard": 0.1}
+MODEL |= {"batchSeconds": 2.0, "batchCostSeconds": 0.0, "launchSeconds": 47.0, "pauseSeconds": 2.5}
+
+
 def test_it_says_how_to_replay_the_regions_own_load() -> None:
     """By what was measured of it: also of its skew, and of what a width change takes."""
     assert "streamgraft replay" not in explained(signal(100.0))
-    model = {"trueRate": 25.0, "lossPerChannel": 0.02, "largestShard": 0.4, "batchSeconds": 2.0}
-    model |= {"batchCostSeconds": 0.0, "launchSeconds": 47.0, "pauseSeconds": 2.5}
-    text = explained(signal(100.0), model=model)
+    text = explained(signal(100.0), model=MODEL)
     typed = shlex.split(text.splitlines()[-1])
     assert typed[:3] == ["streamgraft", "replay", "PROMETHEUS_URL"]
     assert " ".join(typed[3:-1]) == (
-        "--true-rate 25 --shards 8 --loss-per-channel 0.02 --largest-shard 0.4 --batch 2"
-        " --batch-cost 0 --launch 47 --pause 2.5 --query"
+        "--true-rate 25 --shards 8 --loss-per-channel 0.02 --largest-shard 0.4 --median-shard 0.1"
+        " --batch 2 --batch-cost 0 --launch 47 --pause 2.5 --objective 60 --query"
     )
     assert typed[-1] == load_query("ns", "j", "r")
+
+
+def test_what_it_replays_first_is_the_regions_own_policy() -> None:
+    """Every setting of it that is not the default, or another one would be the baseline."""
+    asked = Autoscaling(
+        mode="advise",
+        min_width=2,
+        max_width=6,
+        headroom=0.5,
+        change_cost_seconds=30.0,
+        latency_seconds=20.0,
+        forecast=False,
+        utilization_weights={"a": 2.0},
+        periods=[Period(start="08:00", end="17:00", min_width=3)],
+    )
+    wire = asked.model_dump(by_alias=True, mode="json")
+    text = explained(signal(100.0), model=MODEL, autoscaling=wire)
+    command, periods = text.splitlines()[-2:]
+    typed = shlex.split(command)
+    settings = [value for option, value in pairwise(typed) if option == "--set"]
+    tried = Autoscaling.model_validate(dict(item.split("=") for item in settings))
+    left_out = {"mode": "advise", "utilization_weights": {"a": 2.0}, "periods": asked.periods}
+    assert tried.model_copy(update=left_out) == asked
+    assert typed[typed.index("--objective") + 1] == "20"
+    assert "knows nothing of its periods" in periods
 
 
 @pytest.mark.integration
@@ -190,6 +239,33 @@ def test_it_says_why_no_driver_waits() -> None:
     text = explained(signal(100.0), pool={"drivers": 0, "ready": 0, "driverBytes": 3 * 2**30})
     assert "0 of 0 drivers wait ready; one takes 3072Mi, warmPoolMemory is 2Gi" in text
     assert "as many as the policies" not in text
+
+
+def test_it_says_that_a_pool_goes_by_no_region() -> None:
+    """All have an HPA of the user's, are asleep, or are only advised."""
+    none = {"drivers": 0, "ready": 0, "regions": 0, "driverBytes": 3 * 2**30}
+    text = explained(signal(100.0), pool=none)
+    assert "none is asked for" in text
+    assert "warmPoolMemory" not in text
+    assert "as many as the policies" not in text
+    assert "the job asks for 2" in explained(signal(100.0), pool={**none, "size": 2})
+
+
+@pytest.mark.parametrize(
+    ("width", "autoscaling", "counts"),
+    [
+        (1, {}, True),
+        (0, {"mode": "scale", "minWidth": 0}, False),
+        (1, {"mode": "advise"}, False),
+        (1, None, False),
+    ],
+)
+def test_a_pool_goes_by_regions_that_scale_themselves(
+    width: int, autoscaling: dict[str, Any] | None, counts: bool
+) -> None:
+    spec = {"job": "j", "region": "r", "width": width, "maxWidth": 8, "key": []}
+    region = ParallelRegionSpec.model_validate({**spec, "autoscaling": autoscaling})
+    assert scales_itself(region) is counts
 
 
 def test_it_says_that_a_pool_has_one_kind_of_driver() -> None:

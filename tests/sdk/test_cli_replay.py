@@ -74,6 +74,7 @@ def test_settings_of_the_autoscaling_are_tried(load: Path) -> None:
     "seen",
     [
         ["--largest-shard", "0.9"],
+        ["--largest-shard", "0.25", "--median-shard", "0"],
         ["--loss-per-channel", "0.2"],
         ["--launch", "600"],
         ["--pause", "300"],

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from streamgraft_autoscaler.capacity import CapacityLearner, Window
 from streamgraft_autoscaler.demand import Demand, DemandPolicy, StageLoad, Surroundings, demand
 from streamgraft_autoscaler.economy import Needs
+from streamgraft_autoscaler.fitting import Shards
 from streamgraft_autoscaler.forecast import SeasonalForecaster
 from streamgraft_autoscaler.hpa import PodUsage, Reading
 from streamgraft_autoscaler.lag import (
@@ -36,8 +37,9 @@ class _Snapshot:
 
 class Meter:
     """`window_seconds`: over which rates are taken; `lag_threshold`, `overshoot`: of the paper's
-    policy; `forecast`: whether the demand looks ahead; `by_own_changes`: whether a width change
-    costs what the region's own past ones did, instead of what the policy says."""
+    policy; `division`: of the records; `forecast`: whether the demand looks ahead;
+    `by_own_changes`: whether a width change costs what the region's own past ones did, instead of
+    what the policy says."""
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class Meter:
         window_seconds: float,
         lag_threshold: float,
         overshoot: float,
-        largest_shard: float,
+        division: Shards,
         forecast: bool,
         by_own_changes: bool,
     ) -> None:
@@ -55,7 +57,7 @@ class Meter:
         self._window = window_seconds
         self._threshold = lag_threshold
         self._overshoot = overshoot
-        self._largest_shard = largest_shard
+        self._division = division
         self._learner = CapacityLearner()
         self._needs = Needs()
         self._forecaster = SeasonalForecaster() if forecast else None
@@ -133,8 +135,9 @@ class Meter:
             self.input_rate,
             region.lag,
             region.batch_seconds,
-            self._largest_shard,
+            self._division.largest,
             self._learner.capacity(now),
+            self._division.median,
         )
         forecast = self._forecaster.forecast(now) if self._forecaster else None
         trusted = forecast if forecast and forecast.trusted else None

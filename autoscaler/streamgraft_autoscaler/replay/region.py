@@ -11,6 +11,8 @@ from streamgraft_autoscaler.pricing import MeasuredChange
 
 FIXED_SHARE = 0.1
 """Batches grow before their fixed cost takes more than this share of a channel's time."""
+ROUNDING = 1e-9
+"""Shares that differ by less are the same."""
 LAUNCH_SECONDS, BATCH_SECONDS = 30.0, 1.0
 """What is assumed where nobody knows better."""
 
@@ -27,6 +29,8 @@ class RegionModel:
     """Share of the rate that each further channel costs all of them."""
     largest_shard: float = 0.0
     """Share of the records that the first shard gets; 0: an even share."""
+    median_shard: float = 1.0
+    """Share that half of them get at most; more than an even share of the rest: that."""
     batch_seconds: float = BATCH_SECONDS
     """The trigger interval."""
     batch_cost_seconds: float = 0.05
@@ -41,10 +45,18 @@ class RegionModel:
     once, as a Flink job's does."""
 
     def shares(self) -> list[float]:
-        """Return the share of the records of each shard."""
+        """Return the share of the records of each shard, the largest first: as many as there must
+        be get what the first one does, one gets what is left, and all others the median."""
         first = max(self.largest_shard, 1 / self.shards)
-        rest = (1 - first) / max(self.shards - 1, 1)
-        return [first] + [rest] * (self.shards - 1)
+        usual = min(self.median_shard, (1 - first) / max(self.shards - 1, 1))
+        left, more = 1 - usual * self.shards, first - usual
+        hot = math.floor(left / more + ROUNDING) if more > ROUNDING else self.shards
+        return ([first] * hot + [usual + left - hot * more] + [usual] * self.shards)[: self.shards]
+
+    @property
+    def division(self) -> Shards:
+        """Return how its records are divided."""
+        return Shards(self.shards, self.largest_shard, self.median_shard)
 
     def rate_at(self, width: int) -> float:
         """Return the records/s of one busy channel of `width`."""
@@ -66,7 +78,7 @@ class RegionModel:
         """Return the busy share of the fullest of `width` channels at `rate` records/s in all: the
         first one, as shards are dealt in turn."""
         shards = math.ceil(self.shards / width)
-        share = Shards(self.shards, self.largest_shard).fullest_channel(width)
+        share = sum(self.shares()[::width])
         fixed = shards * self.batch_cost_seconds / self.interval(shards)
         return rate * share / self.rate_at(width) + fixed
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from streamgraft_autoscaler.demand import DemandPolicy
-from streamgraft_autoscaler.fitting import Shards, Target, fit
+from streamgraft_autoscaler.fitting import Target, fit
 from streamgraft_autoscaler.hpa import DEFAULT_SYNC_SECONDS, HorizontalPodAutoscaler, Scale, Spec
 from streamgraft_autoscaler.pricing import ChangePrice
 from streamgraft_autoscaler.readiness import NotReady
@@ -54,7 +54,7 @@ class Experiment:
         target = Target(self.policy.target_utilization, 0.0, model.shards)
         return fit(
             lambda width: model.busy_share(width, peak),
-            Shards(model.shards, model.largest_shard),
+            model.division,
             target,
         ).needed
 
@@ -140,7 +140,7 @@ def replay(experiment: Experiment, width: int) -> Replay:
         window_seconds=experiment.window_seconds,
         lag_threshold=experiment.lag_threshold,
         overshoot=experiment.overshoot,
-        largest_shard=experiment.model.largest_shard,
+        division=experiment.model.division,
         forecast=experiment.forecast,
         by_own_changes=experiment.measured_price,
     )

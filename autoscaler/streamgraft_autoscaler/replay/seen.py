@@ -31,6 +31,7 @@ def seen_model(demand: Demand, first: str, launch_seconds: float) -> RegionModel
         shards=demand.policy.shards,
         loss_per_channel=seen.loss_per_channel / alone,
         largest_shard=load.largest_shard,
+        median_shard=load.median_shard,
         batch_seconds=load.batch_seconds or BATCH_SECONDS,
         batch_cost_seconds=0.0,  # the busy time that the rate was learned from has it
         launch_seconds=launch_seconds,

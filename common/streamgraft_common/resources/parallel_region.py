@@ -30,6 +30,8 @@ class RegionStage(Model):
     """Topics that it reads; each has a partition per key group."""
     weight: Annotated[float, Field(ge=0)] = 1.0
     """What it counts in the signal utilization."""
+    real_time: bool = False
+    """Whether records flow one by one; nobody knows then how busy each of its shards is."""
 
 
 class ParallelRegionSpec(Model):

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from streamgraft_autoscaler import Capacity, CapacitySample, Demand
+from streamgraft_autoscaler import FIRST_STAGE, Capacity, CapacitySample, Demand
 from streamgraft_autoscaler.demand import attainable_throughput
 from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
 from streamgraft_autoscaler.forecast import Forecast
@@ -14,7 +14,7 @@ from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_metrics_adapter.learning.capacities import Capacities
 from streamgraft_metrics_adapter.learning.forecasts import Forecasts
 from streamgraft_metrics_adapter.learning.learned_metrics import Learned
-from streamgraft_metrics_adapter.prometheus.observations import FIRST_STAGE, RegionObservation
+from streamgraft_metrics_adapter.prometheus.observations import RegionObservation
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region, RegionKey
 from streamgraft_metrics_adapter.time_slices import in_slices

@@ -5,12 +5,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streamgraft_autoscaler import TopicLag
+from streamgraft_autoscaler import FIRST_STAGE, TopicLag
 from streamgraft_metrics_adapter.prometheus.queries import INPUT_LABEL, LEAST_SHARE, Input
 from streamgraft_metrics_adapter.regions import RegionKey
-
-FIRST_STAGE = "0"
-"""Where the records of a region come in."""
 
 
 @dataclass(slots=True)
@@ -53,7 +50,13 @@ class RegionObservation:
         return found
 
 
-_OFFSETS = {Input.LAG_CHANGE, Input.INPUT_RATE, Input.PROCESSING_RATE, Input.LARGEST_RATE}
+_OFFSETS = {
+    Input.LAG_CHANGE,
+    Input.INPUT_RATE,
+    Input.PROCESSING_RATE,
+    Input.LARGEST_RATE,
+    Input.MEDIAN_RATE,
+}
 """Values that are counted in offsets, as lags are."""
 _INPUTS = {name.value: name for name in Input}
 _OF_REGION = frozenset(

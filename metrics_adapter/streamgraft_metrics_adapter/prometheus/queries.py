@@ -64,6 +64,8 @@ class Input(StrEnum):
     """Task slots of a PE, by stage."""
     LARGEST_RATE = "largest_rate"
     """Records/s of INPUT_RATE that the fullest shard gets, by stage."""
+    MEDIAN_RATE = "median_rate"
+    """Records/s of it that half of the shards get at most, by stage."""
     STATE_BYTES = "state_bytes"
     """State of the largest shard, by region; 0 if there is none."""
     IDLE_SHARE = "idle_share"
@@ -81,6 +83,7 @@ QUERIES: Mapping[str, tuple[Input, ...]] = {
         Input.RECORD_SHARE,
         Input.RESETS,
         Input.LARGEST_RATE,
+        Input.MEDIAN_RATE,
     ),
     "busy": (Input.BUSY_SLOTS, Input.WARM_SLOTS, Input.BATCH_RATE, Input.SLOTS),
     "utilization": (Input.IDLE_SHARE, Input.ELEMENTS, Input.STATE_BYTES),
@@ -181,6 +184,7 @@ def _inputs(window_seconds: float, max_age_seconds: float, step_seconds: float) 
         Input.BATCH_RATE: f"avg by ({STAGE}) ({of_query} > 0) or {nothing}",
         Input.SLOTS: f"avg by ({STAGE}) ({slots})",
         Input.LARGEST_RATE: f"max by ({STAGE}) ({by_shard})",
+        Input.MEDIAN_RATE: f"quantile by ({STAGE}) (0.5, {by_shard})",
         Input.STATE_BYTES: f"{state} or 0 * max by ({REGION}) ({slots})",
         Input.IDLE_SHARE: f"avg by ({STAGE}) ({idle} {of_owners})",
         Input.ELEMENTS: f"count by ({STAGE}) ({busy} {of_owners})",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from streamgraft_autoscaler import (
+    FIRST_STAGE,
     Capacity,
     Demand,
     ExpectedDemand,
@@ -27,11 +28,7 @@ from streamgraft_autoscaler import (
     utilization,
 )
 from streamgraft_metrics_adapter.learning.knowledge import Known
-from streamgraft_metrics_adapter.prometheus.observations import (
-    FIRST_STAGE,
-    RegionObservation,
-    StageObservation,
-)
+from streamgraft_metrics_adapter.prometheus.observations import RegionObservation, StageObservation
 from streamgraft_metrics_adapter.prometheus.queries import Input
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.signals.policies import (
@@ -197,11 +194,15 @@ def _load(region: Region, stage: StageObservation, capacity: Capacity | None) ->
     default = 0.0 if region.status.asleep else None
     rate, batches = _value(stage, Input.INPUT_RATE), _value(stage, Input.BATCH_RATE, default)
     largest = _value(stage, Input.LARGEST_RATE, default)
+    median = _value(stage, Input.MEDIAN_RATE, rate if region.status.asleep else None)
+    # Hot shards are spread over channels, unless nobody knows which they are.
+    spread = not all(item.real_time for item in region.spec.stages)
     return StageLoad(
         input_rate=rate,
         lag=sum(stage.lag.values()),
         batch_seconds=1 / batches if batches else 0.0,
         largest_shard=min(largest / rate, 1.0) if rate > 0 else 0.0,
+        median_shard=min(max(median / rate, 0.0), 1.0) if rate > 0 and spread else 1.0,
         capacity=capacity,
     )
 

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from streamgraft_autoscaler import Demand, NotReady, NotReadyError, Reason
+from streamgraft_autoscaler import FIRST_STAGE, Demand, NotReady, NotReadyError, Reason
 from streamgraft_common.kube.store import Key
 from streamgraft_metrics_adapter import telemetry
 from streamgraft_metrics_adapter.learning import learned_metrics
 from streamgraft_metrics_adapter.learning.knowledge import Knowledge, Known
 from streamgraft_metrics_adapter.objects import LARGEST_VALUE
 from streamgraft_metrics_adapter.prometheus.observations import (
-    FIRST_STAGE,
     ObservationBuilder,
     RegionObservation,
 )

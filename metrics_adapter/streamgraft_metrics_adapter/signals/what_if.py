@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from streamgraft_autoscaler import Demand, NotReadyError, Reason
+from streamgraft_autoscaler import FIRST_STAGE, Demand, NotReadyError, Reason
 from streamgraft_autoscaler.hpa import spec_of
 from streamgraft_autoscaler.replay import (
     LAUNCH_SECONDS,
@@ -25,7 +25,6 @@ from streamgraft_common.resources import WidthChange
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_metrics_adapter.signals.history import Sample
 
-FIRST_STAGE = "0"
 SPAN_SECONDS = 3600.0
 """So much of the past is replayed at most."""
 MOST_STEPS = int(SPAN_SECONDS / STEP_SECONDS)

@@ -61,6 +61,7 @@ def _stages(topology: Topology, region: Region) -> list[RegionStage]:
         RegionStage(
             topics=sorted({port.topic for port in pe.metadata.inputs}),
             weight=max(weights.get(operator, 1.0) for operator in pe.metadata.operators),
+            real_time=pe.metadata.real_time,
         )
         for pe in stages
     ]

@@ -297,6 +297,9 @@ def replay(
     largest_shard: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the records in one shard; 0: even.")
     ] = 0.0,
+    median_shard: Annotated[
+        float, typer.Option(min=0, max=1, help="Share in a usual shard; 1: what is left, evenly.")
+    ] = 1.0,
     batch: Annotated[float, typer.Option(min=1e-3, help="Seconds from batch to batch.")] = 1.0,
     batch_cost: Annotated[
         float, typer.Option(min=0, help="Busy seconds of a batch without records.")
@@ -316,7 +319,15 @@ def replay(
 
     output.use(output_format)
     model = RegionModel(
-        true_rate, shards, loss_per_channel, largest_shard, batch, batch_cost, launch, pause
+        true_rate=true_rate,
+        shards=shards,
+        loss_per_channel=loss_per_channel,
+        largest_shard=largest_shard,
+        median_shard=median_shard,
+        batch_seconds=batch,
+        batch_cost_seconds=batch_cost,
+        launch_seconds=launch,
+        pause_seconds=pause,
     )
     _replay.run(
         _replay.Request(load, query, hours, model, objective, tuple(settings or ()), hpa, svg)

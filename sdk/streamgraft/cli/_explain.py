@@ -1,7 +1,7 @@
 """`streamgraft explain region`: every input, the decision, and what would change it."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from streamgraft.cli import _output as output
@@ -10,32 +10,39 @@ from streamgraft.cli._installation import signal_path
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
+from streamgraft_common.adl import Autoscaling
 from streamgraft_common.conditions import find, is_ready
 from streamgraft_common.content import Content
 from streamgraft_common.kube import NotFound
 from streamgraft_common.quantities import parse
 from streamgraft_common.resources import (
     JOB,
+    PARALLEL_REGION,
     PROCESSING_ELEMENT,
     JobSpec,
+    ParallelRegionSpec,
     ProcessingElementStatus,
 )
 from streamgraft_operator.manifests.pod_settings import pool_memory
 
 Facts = dict[str, Any]
+_REPLAYED: Facts = {
+    "exclude_defaults": True,
+    "exclude": {"mode", "periods", "utilization_weights"},
+}
+"""Settings of a region that a replay has to be told."""
 
 
 def run(target: Target, name: str, form: str) -> None:
     """Print the explanation of a region; for programs what the adapter says, and the HPAs."""
-    region, autoscalers, pool, apart = asyncio.run(_read(target, name))
+    facts = asyncio.run(_read(target, name))
     if form == "text":
-        output.say("\n".join(explanation(region, autoscalers, pool, apart)))
+        output.say("\n".join(explanation(facts)))
     else:
-        facts = {"region": region, "autoscalers": autoscalers, "warmPool": pool}
-        output.document({**facts, "queryPerShard": apart}, form)
+        output.document(facts, form)
 
 
-async def _read(target: Target, name: str) -> tuple[Facts, list[Facts], Facts, dict[str, str]]:
+async def _read(target: Target, name: str) -> Facts:
     async with connected(target) as cluster:
         region = await _region(cluster, name)
         autoscalers = await cluster.client.get(
@@ -43,15 +50,25 @@ async def _read(target: Target, name: str) -> tuple[Facts, list[Facts], Facts, d
         )
         elements = await _of_region(cluster, region, PROCESSING_ELEMENT.path(cluster.namespace))
         pods = await _of_region(cluster, region, cluster.core("pods"))
-        pool = await _pool(cluster, region["job"], elements, pods)
+        ours = f"{names.LABEL_JOB}={region['job']}"
+        path = PARALLEL_REGION.path(cluster.namespace)
+        regions = (await cluster.client.get(path, labelSelector=ours))["items"]
+        pool = await _pool(cluster, region["job"], regions, elements, pods)
         apart = _apart(elements)
+    specs: list[Facts] = [item["spec"] for item in regions if item["metadata"]["name"] == name]
     mine = [
         item
         for item in autoscalers["items"]
         if item["spec"]["scaleTargetRef"]["name"] == name
         and item["spec"]["scaleTargetRef"]["kind"] == "ParallelRegion"
     ]
-    return region, mine, pool, apart
+    return {
+        "region": region,
+        "autoscaling": specs[0].get("autoscaling") if specs else None,
+        "autoscalers": mine,
+        "warmPool": pool,
+        "queryPerShard": apart,
+    }
 
 
 async def _of_region(cluster: Cluster, region: Facts, path: str) -> list[Facts]:
@@ -85,9 +102,12 @@ async def _region(cluster: Cluster, name: str) -> Facts:
         ) from error
 
 
-async def _pool(cluster: Cluster, job: str, elements: list[Facts], pods: list[Facts]) -> Facts:
-    """Return the size of a job's warm pool as it was asked for, how many of it wait ready, and what
-    the region's PEs and pods would have wait: how many kinds of drivers, and their memory."""
+async def _pool(
+    cluster: Cluster, job: str, regions: list[Facts], elements: list[Facts], pods: list[Facts]
+) -> Facts:
+    """Return the size of a job's warm pool as it was asked for, how many regions it goes by, how
+    many of it wait ready, and what the region's PEs and pods would have wait: how many kinds of
+    drivers, and their memory."""
     item = await cluster.client.find(JOB.path(cluster.namespace, job))
     spec = JobSpec.model_validate(item["spec"]) if item else None
     selector = f"{names.LABEL_JOB}={job},{names.LABEL_POOL}={names.POOL_WARM}"
@@ -96,6 +116,9 @@ async def _pool(cluster: Cluster, job: str, elements: list[Facts], pods: list[Fa
     contents = (item["metadata"]["annotations"][names.ANNOTATION_CONTENT] for item in elements)
     return {
         "size": spec.warm_pool if spec and spec.warm_pool is not None else "auto",
+        "regions": sum(
+            scales_itself(ParallelRegionSpec.model_validate(item["spec"])) for item in regions
+        ),
         "memory": spec.warm_pool_memory if spec else None,
         "drivers": len(waiting),
         "ready": len(ready),
@@ -104,11 +127,18 @@ async def _pool(cluster: Cluster, job: str, elements: list[Facts], pods: list[Fa
     }
 
 
-def explanation(
-    region: Facts, autoscalers: list[Facts], pool: Facts, apart: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield the lines: `region` as the adapter's REST tells it, the HPAs that scale it, the warm
-    pool of its job, and what stages say that run more queries than planned."""
+def scales_itself(region: ParallelRegionSpec) -> bool:
+    """Return whether a pool that finds its own size goes by a region: awake, with an autoscaling
+    that does more than advise."""
+    asked = region.autoscaling
+    return region.width > 0 and asked is not None and asked.mode == "scale"
+
+
+def explanation(facts: Facts) -> Iterator[str]:
+    """Yield the lines: the region as the adapter's REST tells it, what it asks of an autoscaler,
+    the HPAs that scale it, the warm pool of its job, and what stages say that run more queries than
+    planned."""
+    region, autoscalers, pool = facts["region"], facts["autoscalers"], facts["warmPool"]
     yield (
         f"Region {region['name']}: width {region['width']} wanted, {region['serving']} serving,"
         f" {region['maxWidth']} at most" + (", changing" if region["resizing"] else "")
@@ -131,8 +161,9 @@ def explanation(
     if not autoscalers:
         yield "No HorizontalPodAutoscaler scales it: give the region an autoscaling, or make one"
     yield from _waiting(pool)
-    yield from (f"Stage {stage}: {message}" for stage, message in sorted(apart.items()))
-    yield from _trial(region)
+    apart = sorted(facts["queryPerShard"].items())
+    yield from (f"Stage {stage}: {message}" for stage, message in apart)
+    yield from _trial(region, Autoscaling.model_validate(facts["autoscaling"] or {}))
 
 
 def _waiting(pool: Facts) -> Iterator[str]:
@@ -141,12 +172,18 @@ def _waiting(pool: Facts) -> Iterator[str]:
     takes = pool["driverBytes"]
     if pool["size"] != "auto":
         yield f"{has} the job asks for {pool['size']}"
+    elif not pool["regions"]:
+        yield (
+            f"{has} none is asked for, since no region of the job is awake and has an autoscaling"
+            " with mode scale: give warmPool a number"
+        )
     elif not pool["drivers"] and takes and takes > parse(pool["memory"]):
         yield f"{has} one takes {takes / 2**20:.0f}Mi, warmPoolMemory is {pool['memory']}"
     else:
         yield (
             f"{has} as many as the policies expect to need within half an hour, or the largest step"
-            f" of the last day needed, in {pool['memory']} of memory at most"
+            " of the last day needed (of a region that is new: all that it may grow), in"
+            f" {pool['memory']} of memory at most"
         )
     if pool["kinds"] > 1:
         kinds = f"of the {pool['kinds']} kinds of drivers of a channel"
@@ -223,8 +260,9 @@ def load_query(namespace: str, job: str, region: str) -> str:
     return f"{offsets} * ({share} >= 0) or {offsets}"
 
 
-def _trial(region: Facts) -> Iterator[str]:
-    """Yield how to try settings on the region's own load, once its capacity is known."""
+def _trial(region: Facts, asked: Autoscaling) -> Iterator[str]:
+    """Yield how to try settings on the region's own load, once its capacity is known: those that it
+    has come first, as what others are to be compared with."""
     model = region.get("model")
     if model is None:
         return
@@ -234,15 +272,20 @@ def _trial(region: Facts) -> Iterator[str]:
         "shards": region["maxWidth"],
         "loss-per-channel": model["lossPerChannel"],
         "largest-shard": model["largestShard"],
+        "median-shard": model["medianShard"],
         "batch": model["batchSeconds"],
         "batch-cost": model["batchCostSeconds"],
         "launch": model["launchSeconds"],
         "pause": model["pauseSeconds"],
+        "objective": min(asked.catch_up_seconds, asked.latency_seconds or asked.catch_up_seconds),
     }
-    measured = " ".join(f"--{name} {value:.6g}" for name, value in options.items())
+    words = [f"--{name} {value:.6g}" for name, value in options.items()]
+    words += [f"--set {key}={value}" for key, value in asked.model_dump(**_REPLAYED).items()]
     yield ""
     yield "To try other settings on its recorded load, add --set KEY=VALUE to"
-    yield f"  streamgraft replay PROMETHEUS_URL {measured} --query '{query}'"
+    yield f"  streamgraft replay PROMETHEUS_URL {' '.join(words)} --query '{query}'"
+    if asked.periods:
+        yield "  (which knows nothing of its periods)"
 
 
 def _stage(stage: Facts, around: Facts) -> Iterator[str]:
@@ -250,6 +293,7 @@ def _stage(stage: Facts, around: Facts) -> Iterator[str]:
     yield (
         f"  {load['input_rate']:,.1f} records/s arrive, {load['lag']:,.0f} are not committed,"
         f" {stage['backlog']:,.0f} of them wait; the fullest shard gets {load['largest_shard']:.0%}"
+        + (f", half of them {median:.1%} at most" if (median := load["median_shard"]) < 1 else "")
     )
     if capacity is None or fit is None:
         yield "  there is no work, or nothing is known yet of what a channel can do"
@@ -263,9 +307,11 @@ def _stage(stage: Facts, around: Facts) -> Iterator[str]:
         yield "  it has no channel: with any work it wakes up"
         return
     busy, grows, narrower = (stage[it] for it in ("busy_share", "grows_above", "narrower_below"))
+    above = f"grows above {grows:,.0f} records/s of work" if grows else "does not grow any further"
+    below = f" and fewer channels do below {narrower:,.0f} records/s" if narrower else ""
     yield (
-        f"  at width {around['width']} its fullest channel is {busy:.0%} busy; the width grows"
-        f" above {grows:,.0f} records/s of work and fewer channels do below {narrower:,.0f}"
+        f"  at width {around['width']} its fullest channel is {busy:.0%} busy; the width"
+        f" {above}{below}"
     )
 
 

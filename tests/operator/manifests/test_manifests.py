@@ -380,6 +380,20 @@ def test_a_stage_weighs_what_its_heaviest_operator_does() -> None:
     assert [stage["weight"] for stage in spec["stages"]] == [3.0, 1.0, 0.5]
 
 
+@pytest.mark.parametrize("real_time", [True, False])
+def test_a_stage_tells_whether_it_runs_in_real_time(real_time: bool) -> None:
+    """Nobody knows then how busy its shards are."""
+    plan = PlannedRegion(
+        "flights-delays", Region(name="delays", key=["k"], max_width=4), ("sum",), 1, 2
+    )
+    pe = planned(channel=0)
+    metadata = pe.metadata.model_copy(update={"real_time": real_time})
+    topology = Topology((), (replace(pe, region="delays", metadata=metadata),), (plan,), (), {})
+    job = JobSpec.model_validate(IN_CONFIG_MAP)
+    spec = manifests.parallel_region(OWNER, job, topology, plan, "content")["spec"]
+    assert [stage["realTime"] for stage in spec["stages"]] == [real_time]
+
+
 def test_region_content_id_is_that_of_all_widths() -> None:
     region = Region(name="delays", key=["k"], max_width=4)
 

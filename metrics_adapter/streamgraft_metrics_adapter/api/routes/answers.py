@@ -6,14 +6,14 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from streamgraft_autoscaler import Demand, NotReady, NotReadyError
+from streamgraft_autoscaler import FIRST_STAGE, Demand, NotReady, NotReadyError
 from streamgraft_autoscaler.replay import seen_model
 from streamgraft_common.resources import WidthChange
 from streamgraft_common.timestamps import to_rfc3339
 from streamgraft_metrics_adapter.regions import Region
 from streamgraft_metrics_adapter.signals.history import Sample
 from streamgraft_metrics_adapter.signals.provider import Reading
-from streamgraft_metrics_adapter.signals.what_if import FIRST_STAGE, WhatIf, launch_seconds
+from streamgraft_metrics_adapter.signals.what_if import WhatIf, launch_seconds
 
 Item = TypeVar("Item")
 
@@ -40,6 +40,7 @@ class ModelAnswer(Answer):
     true_rate: float = Field(description="The region's records/s that a busy channel does alone.")
     loss_per_channel: float = Field(description="Share of it that each further channel costs.")
     largest_shard: float = Field(description="Share of the records that the fullest shard gets.")
+    median_shard: float = Field(description="Share that half of the shards get at most.")
     batch_seconds: float
     batch_cost_seconds: float = Field(description="Of a batch without records; the rate has it.")
     launch_seconds: float = Field(description="Until a new channel is warm.")
