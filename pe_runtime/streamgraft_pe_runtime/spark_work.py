@@ -179,7 +179,7 @@ class SparkStage:
             self._checkpoints.check_left(shard)
             self._storage.prepare(shard)
         topics = Topics(map(self._storage.checkpoint, shards), inputs)
-        topics.confirm(self._driver.ids_of(inputs, anew=False))
+        topics.confirm(self._driver.ids_of(inputs, topics.noted()))
         return topics
 
     def _started(self, shards: Sequence[int], checkpoint: Path, topics: Topics) -> Query:

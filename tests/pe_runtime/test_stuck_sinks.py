@@ -97,7 +97,7 @@ def stage(folder: Path, said: list[str], start: Any) -> SparkStage:
         joint=False,
         obstacle="",
         start=start,
-        ids_of=lambda inputs, anew: {},
+        ids_of=lambda inputs, noted: {},
         ledgers=lambda metadata: SimpleNamespace(every=list, shared=lambda begun: {}),
     )
     progress: Any = SimpleNamespace(watch=watch, brokers=None)
