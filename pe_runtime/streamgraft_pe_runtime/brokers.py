@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -18,6 +19,9 @@ from streamgraft_pe_runtime.scan_order import topic_of
 _TIMEOUT_SECONDS = 5.0
 _PARTITION_SECONDS = 2.5
 """For the bounds of one partition."""
+_AT_A_TIME = 16
+"""So many partitions are asked for their bounds: a query over many shards waits for them at its
+start."""
 _POLL_SECONDS = 0.02
 _quiet = logging.getLogger(f"{__name__}.librdkafka")
 _quiet.addHandler(logging.NullHandler())
@@ -77,20 +81,26 @@ class Brokers:
         leader costs the others nothing.
         """
         wanted = set(partitions)
-        failing = [key for key in self._failing if key in wanted]
+        before = [key for key in self._failing if key in wanted]
         deadline, bounds = time.monotonic() + _TIMEOUT_SECONDS, Bounds()
-        for key in [*sorted(wanted - {*failing}), *failing]:
+        failing: list[tuple[str, int]] = []
+
+        def ask(key: tuple[str, int]) -> None:
             now = time.monotonic()
             if now >= deadline:
                 bounds.failed[key] = "not asked: others took all the time"
-                continue
+                return
             try:
                 bounds.found[key] = self._bounds(key, min(_PARTITION_SECONDS, deadline - now))
                 bounds.asked_at[key] = now
             except KafkaException as error:
                 bounds.failed[key] = str(error)
-                failing = [*(other for other in failing if other != key), key]
-        self._failing = [key for key in failing if key not in bounds.found]
+                failing.append(key)
+
+        with ThreadPoolExecutor(_AT_A_TIME, "bounds") as threads:
+            list(threads.map(ask, [*sorted(wanted - {*before}), *before]))
+        asked = {*bounds.found, *failing}
+        self._failing = [*(key for key in before if key not in asked), *failing]
         return bounds
 
     def _bounds(self, key: tuple[str, int], seconds: float) -> tuple[int, int]:

@@ -245,9 +245,14 @@ class Driver:
         endpoint = self._endpoint(port)
         return endpoint is not None and endpoint.starting_offsets == "latest"
 
-    def ids_of(self, inputs: Sequence[InputPort], *, anew: bool = True) -> topic_ids.Ids:
-        """Return the ids of the topics that are read, as far as brokers tell (topic_ids.py)."""
-        return self._topics.ask(inputs, self._options(inputs), anew=anew)
+    def ids_of(
+        self, inputs: Sequence[InputPort], noted: topic_ids.Ids | None = None
+    ) -> topic_ids.Ids:
+        """Return the ids of the topics that are read, as far as brokers tell (topic_ids.py).
+
+        `noted`: before a query starts, what its shards have noted.
+        """
+        return self._topics.ask(inputs, self._options(inputs), noted)
 
     def kafka_clients(self, metadata: PeMetadata) -> kafka_clients.Clients:
         """Return what clients of a PE's brokers are told. Blocks."""

@@ -42,7 +42,8 @@ class FixedCost:
 
     @property
     def record_seconds(self) -> float:
-        """What a further record takes, at most; 0 while nothing is known."""
-        if self._weight < _LEAST_BATCHES or self._records <= 0:
+        """What a further record takes, at most; 0 while nothing is known, as of batches that all
+        have equally many."""
+        if self._weight < _LEAST_BATCHES or self._records <= 0 or self._spread <= 0:
             return 0.0
         return (1.0 - self.share) * self._seconds / self._records

@@ -21,8 +21,8 @@ Clients = Mapping[str, Mapping[str, str]]
 """Addresses of brokers → settings of librdkafka's clients; without those that can't be told."""
 _BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _TOKENS_FROM = "sasl.oauthbearer.token.endpoint.url"
-_ENTRY = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
-"""One of a line of JAAS."""
+_ENTRY = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
+"""One of a line of JAAS, in which Kafka takes both kinds of quotes."""
 _LINE_LENGTH = 64
 """Of base 64 in PEM (RFC 7468)."""
 
@@ -34,7 +34,8 @@ class NotTold(Exception):
 def clients(jvm: Any, metadata: PeMetadata, options: Mapping[str, Mapping[str, str]]) -> Clients:
     """Return the settings for all brokers of a PE's inputs and of its streams to other PEs.
 
-    `options`: of sources, by operator. The job's own credentials come before them.
+    `options`: of sources, by operator. The job's own credentials come before them, and of several
+    sources at one address the last that has any lends its own to all.
     """
     ports: list[InputPort | OutputPort] = [port for port in metadata.outputs if not port.external]
     ports += metadata.inputs
@@ -46,6 +47,12 @@ def clients(jvm: Any, metadata: PeMetadata, options: Mapping[str, Mapping[str, s
             if servers in encrypted:
                 found[servers] = consumer_options(True)
             elif told := translated(jvm, options.get(port.operator, {}) if port.external else {}):
+                if found.get(servers, {}) not in ({}, told):
+                    log.warning(
+                        "%s is asked about all sources there with the options of %s",
+                        servers,
+                        port.operator,
+                    )
                 found[servers] = told
             else:
                 found.setdefault(servers, {})
@@ -135,8 +142,8 @@ def _characters(jvm: Any, text: str | None) -> Any:
 def _sasl(java: Mapping[str, str]) -> dict[str, str]:
     mechanism = java.get("sasl.mechanism", "GSSAPI")
     shown = {
-        name: re.sub(r"\\(.)", r"\1", quoted) or plain
-        for name, quoted, plain in _ENTRY.findall(java.get("sasl.jaas.config", ""))
+        name: re.sub(r"\\(.)", r"\1", double or single) or plain
+        for name, double, single, plain in _ENTRY.findall(java.get("sasl.jaas.config", ""))
     }
     if mechanism in _BY_PASSWORD:
         needed = {"sasl.username": "username", "sasl.password": "password"}

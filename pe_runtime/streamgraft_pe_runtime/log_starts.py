@@ -6,18 +6,21 @@ nobody reads, so a partition without records comes to that once retention has em
 """
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime import arrangement, query_logs
-from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.brokers import Bounds, Brokers, KafkaException
 from streamgraft_pe_runtime.checkpoint_files import write
 from streamgraft_pe_runtime.checkpoint_health import reading
 from streamgraft_pe_runtime.losses import Gap
 from streamgraft_pe_runtime.positions import place_in
 from streamgraft_pe_runtime.scan_order import servers_of
 from streamgraft_pe_runtime.spark_log import Offsets, Position
+
+log = logging.getLogger(__name__)
 
 _READ_UP = "read-up.json"
 """File in a checkpoint with topic, partition, a position, and where no records were up to there."""
@@ -52,7 +55,8 @@ def pass_deleted(
     if position is None:
         return
     sources = list(position.sources)
-    for index, port, starts in _starts(checkpoint, position, inputs, brokers):
+    for index, port in _reading(checkpoint, position, inputs):
+        starts = _starts(_bounds(port, sources[index], brokers))
         for gap in behind(sources[index], starts):
             begin, end = read.get((place_in(inputs, port), gap.partition[1]), (-1, -1))
             empty = begin == gap.position and end >= gap.start
@@ -69,31 +73,54 @@ def count_deleted(
     """Tell what a query in micro-batches is about to leave out, before it does: its first batch is
     quicker than who follows its progress.
 
-    `inputs`: those that it goes on with behind what is gone; others as in `pass_deleted`. Raises
-    CheckpointDamaged, OSError, KafkaException.
+    `inputs`: those that it goes on with behind what is gone; others as in `pass_deleted`. What
+    brokers do not tell is in the log, and keeps no query from its start. Raises CheckpointDamaged,
+    OSError.
     """
     position = query_logs.read(checkpoint) if inputs else None
     if position is None:
         return
-    for index, port, starts in _starts(checkpoint, position, inputs, brokers):
-        for gap in behind(position.sources[index], starts):
+    for index, port in _reading(checkpoint, position, inputs):
+        source = position.sources[index]
+        try:
+            bounds = _bounds(port, source, brokers)
+        except KafkaException as error:  # librdkafka can't be told what they ask for
+            log.warning(
+                "what is deleted of %s before it is read is not counted: %s", port.topic, error
+            )
+            continue
+        for gap in behind(source, _starts(bounds)):
             lost(port, gap)
+        if bounds.failed:
+            numbers, why = sorted(number for _, number in bounds.failed), [*bounds.failed.values()]
+            log.warning(
+                "what is deleted of %s, partitions %s, before it is read is not counted: %s",
+                port.topic,
+                numbers,
+                why[0],
+            )
 
 
-def _starts(
-    checkpoint: Path, position: Position, inputs: Sequence[InputPort], brokers: _BrokersOf
-) -> Iterator[tuple[int, InputPort, Starts]]:
-    """Yield the sources that read an input, by their numbers, and where its logs start."""
+def _reading(
+    checkpoint: Path, position: Position, inputs: Sequence[InputPort]
+) -> Iterator[tuple[int, InputPort]]:
+    """Yield the sources that read an input, by their numbers."""
     names = arrangement.noted(checkpoint).names
     known = len(names) == len(position.sources)
     for index, source in enumerate(position.sources):
         servers = servers_of(names[index]) if known else ""
         port = next((port for port in inputs if _reads(port, source, servers)), None)
-        if port is None:
-            continue  # an edit has dropped it
-        keys = ((topic, int(number)) for topic in source for number in source[topic])
-        bounds = brokers(port.bootstrap_servers).bounds(keys)
-        yield index, port, {key: start for key, (start, _) in bounds.found.items()}
+        if port is not None:  # else an edit has dropped it
+            yield index, port
+
+
+def _bounds(port: InputPort, source: Offsets, brokers: _BrokersOf) -> Bounds:
+    keys = ((topic, int(number)) for topic in source for number in source[topic])
+    return brokers(port.bootstrap_servers).bounds(keys)
+
+
+def _starts(bounds: Bounds) -> Starts:
+    return {key: start for key, (start, _) in bounds.found.items()}
 
 
 def note_read_up(checkpoint: Path, key: tuple[str, int], position: int, end: int) -> None:

@@ -12,6 +12,8 @@ IMPORTED = "imported-streams"
 """The source of imports: scala/imports."""
 WAY = "streamgraft.way"
 """Option of a source with the way that its rows go."""
+_REFERENCE = "CTERelationRef"
+"""The leaf where a SELECT reads what a WITH defines; the definition has the scans."""
 
 
 def names(frame: DataFrame) -> list[str | None]:
@@ -56,7 +58,7 @@ def of(frame: DataFrame) -> list[tuple[str, str, str] | None]:
     """Return what each scan of a frame reads, brokers and way; None for what nobody knows."""
     leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
     found = (leaves.apply(index) for index in range(leaves.size()))
-    return [_scan(leaf) for leaf in found if leaf.isStreaming()]
+    return [_scan(leaf) for leaf in found if leaf.isStreaming() and leaf.nodeName() != _REFERENCE]
 
 
 def _scan(leaf: Any) -> tuple[str, str, str] | None:

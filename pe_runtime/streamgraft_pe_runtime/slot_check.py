@@ -25,9 +25,16 @@ def check_slots(plan: Plan, metadata: PeMetadata, clients: Clients) -> None:
                 )
             brokers = Brokers(servers, consumer_group(metadata), clients[servers])
             try:
-                counts[servers, port.topic] = len(brokers.partitions(port.topic))
+                count = len(brokers.partitions(port.topic))
             finally:
                 brokers.close()
+            if not count:
+                raise NotEnoughSlots(
+                    f"real-time mode counts the partitions of {port.topic}, and none can be seen at"
+                    f" {servers}: there is no such topic, or its user may not describe it (of"
+                    " several sources there, one's user is asked)"
+                )
+            counts[servers, port.topic] = count
     slots = plan.frame.sparkSession.sparkContext.defaultParallelism
     if reason := real_time.starvation(metadata, counts, plan.scans, slots):
         raise NotEnoughSlots(reason)

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
@@ -35,6 +36,7 @@ from streamgraft_pe_runtime.topic_ids import Topics
 
 log = logging.getLogger(__name__)
 
+_Result = TypeVar("_Result")
 _POLL_SECONDS = 0.2
 _FIRST_BATCH_POLL_SECONDS = 0.05
 _END_BATCH_POLL_SECONDS = 0.02
@@ -70,17 +72,21 @@ class SparkQuery:
         return failure
 
     async def stop(self, deadline_seconds: float) -> bool:
-        """Stop at a batch boundary; False if the deadline passed and a batch was cut off.
+        """Stop at a batch boundary; False if the deadline passed and a batch was cut off."""
+        return await _unless_stuck(asyncio.to_thread(self.query.stop, deadline_seconds), self.stuck)
 
-        If that batch does not end, the process does. Until then nobody else may have the shard:
-        this does not return.
-        """
-        try:
-            return await asyncio.to_thread(self.query.stop, deadline_seconds)
-        except StillRuns as error:
-            self.stuck(str(error))
-            never: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-            return await never
+
+async def _unless_stuck(work: Awaitable[_Result], stuck: Callable[[str], None]) -> _Result:
+    """Return what `work` does, unless a batch that was cut off does not end: then the process does.
+
+    Until then nobody else may have the shard, and nobody may start it again: this does not return.
+    """
+    try:
+        return await work
+    except StillRuns as error:
+        stuck(str(error))
+        never: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
+        return await never
 
 
 class SparkStage:
@@ -115,7 +121,7 @@ class SparkStage:
         log.info("starting shard %d of epoch %d", shard, epoch)
         if self._joint is not None:
             return await self._joint.start(shard)
-        return await asyncio.to_thread(self._start_alone, shard)
+        return await _unless_stuck(asyncio.to_thread(self._start_alone, shard), self._stuck)
 
     async def leave(self, shard: int, *, publish: bool) -> Left:
         """Forget a shard whose query is stopped; `publish` where it ended."""
@@ -123,7 +129,7 @@ class SparkStage:
 
     async def save(self, request: Saving) -> Saved:
         """Copy checkpoints into a savepoint, and commit a cut. Raises OSError or NotCommitted."""
-        return await asyncio.to_thread(self._save, request)
+        return await _unless_stuck(asyncio.to_thread(self._save, request), self._stuck)
 
     def loads(self) -> Mapping[int, Load]:
         """Return the loads of the shards that run."""
@@ -141,7 +147,7 @@ class SparkStage:
         return False
 
     async def _start_joint(self, shards: Sequence[int]) -> Query:
-        return await asyncio.to_thread(self._start_over, shards)
+        return await _unless_stuck(asyncio.to_thread(self._start_over, shards), self._stuck)
 
     def _start_over(self, shards: Sequence[int]) -> Query:
         began = time.monotonic()
@@ -173,7 +179,7 @@ class SparkStage:
             self._checkpoints.check_left(shard)
             self._storage.prepare(shard)
         topics = Topics(map(self._storage.checkpoint, shards), inputs)
-        topics.confirm(self._driver.ids_of(inputs, anew=False))
+        topics.confirm(self._driver.ids_of(inputs, topics.noted()))
         return topics
 
     def _started(self, shards: Sequence[int], checkpoint: Path, topics: Topics) -> Query:

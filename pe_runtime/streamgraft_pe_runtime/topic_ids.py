@@ -32,8 +32,8 @@ _TIMEOUT_SECONDS = 5
 _ATTEMPTS = 2
 """Before a query starts: the first one of a driver may load classes for all of the time."""
 _KNOWN_SECONDS = 90.0
-"""For which a stream between PEs is known: who follows a query asks twice a minute, and shards that
-change hands need not wait for brokers."""
+"""For which it is known that a stream between PEs is the noted one: who follows a query asks twice
+a minute, and shards that change hands need not wait for brokers."""
 _LATE = "TimeoutException"
 _UNKNOWN = "AAAAAAAAAAAAAAAAAAAAAA"
 """What old brokers have for an id."""
@@ -58,6 +58,15 @@ class Topics:
         """`shards`: their folders."""
         self._shards, self._inputs = tuple(shards), inputs
         self._known: dict[str, str] = {}
+
+    def noted(self) -> dict[str, str]:
+        """Return what all shards have noted alike. Raises CheckpointDamaged, OSError."""
+        first, *others = map(noted, self._shards)
+        return {
+            place: at
+            for place, at in first.items()
+            if all(other.get(place) == at for other in others)
+        }
 
     def confirm(self, now: Ids) -> None:
         """Compare with the notes what brokers tell, and note what they tell for the first time.
@@ -160,41 +169,43 @@ class TopicIds:
         self,
         inputs: Iterable[InputPort],
         options: Mapping[str, Mapping[str, str]],
-        *,
-        anew: bool,
+        noted: Ids | None = None,
     ) -> dict[str, str]:
         """Return the ids of the topics of inputs by place, as far as brokers tell in time.
 
-        `options`: of sources, by operator; `anew`: whether to ask also for streams of which they
-        have told a moment ago.
+        `options`: of sources, by operator; `noted`: before a query starts, what its shards have
+        noted. Brokers that have told that of a stream a moment ago are not asked again.
         """
+        known, attempts = noted or {}, 1 if noted is None else _ATTEMPTS
         found: dict[str, str] = {}
         asked: dict[tuple[str, str], dict[str, InputPort]] = {}
         for place, port in _looked_at(inputs).items():
-            if not anew and (known := self._known(port)):
-                found[place] = known
+            if place in known and known[place] == self._told_lately(port):
+                found[place] = known[place]
             else:  # streams together, each source with options of its own
                 group = (port.bootstrap_servers, port.operator if port.external else "")
                 asked.setdefault(group, {})[place] = port
         for ports in asked.values():
             first = next(iter(ports.values()))
             topics = {port.topic for port in ports.values()}
-            attempts = 1 if anew else _ATTEMPTS
-            ids = self._told(first, options.get(first.operator, {}), topics, attempts)
+            ids, late = self._told(first, options.get(first.operator, {}), topics, attempts)
             if not first.external:
                 now, servers = time.monotonic(), first.bootstrap_servers
+                for topic in topics.difference(ids, late):  # it may be gone
+                    self._streams.pop((servers, topic), None)
                 self._streams |= {(servers, topic): (at, now) for topic, at in ids.items()}
             found |= {place: ids[port.topic] for place, port in ports.items() if port.topic in ids}
         return found
 
-    def _known(self, port: InputPort) -> str | None:
+    def _told_lately(self, port: InputPort) -> str | None:
         at, told = self._streams.get((port.bootstrap_servers, port.topic), ("", 0.0))
         return at if at and time.monotonic() - told < _KNOWN_SECONDS else None
 
     def _told(
         self, port: InputPort, options: Mapping[str, str], topics: Iterable[str], attempts: int
-    ) -> dict[str, str]:
-        """Return what brokers tell of topics, as input `port` talks to them."""
+    ) -> tuple[dict[str, str], list[str]]:
+        """Return what brokers tell of topics, as input `port` talks to them, and those topics of
+        which they told nothing in time."""
         found: dict[str, str] = {}
         left = sorted(topics)
         for _ in range(attempts):
@@ -204,7 +215,7 @@ class TopicIds:
                 break
         if left:
             log.warning("brokers at %s: no answer in time about %s", port.bootstrap_servers, left)
-        return {topic: at for topic, at in found.items() if at != _UNKNOWN}
+        return {topic: at for topic, at in found.items() if at != _UNKNOWN}, left
 
     def _described(
         self, port: InputPort, options: Mapping[str, str], topics: Sequence[str]
@@ -213,10 +224,12 @@ class TopicIds:
         jvm: Any = self._session._jvm
         milliseconds = str(_TIMEOUT_SECONDS * 1000)
         settings = {
-            "kafka.request.timeout.ms": milliseconds,
-            "kafka.default.api.timeout.ms": milliseconds,
             **spark_options(port.tls),
             **options,
+            # Behind those of a source: Kafka refuses a client that waits longer for a request than
+            # for an answer.
+            "kafka.request.timeout.ms": milliseconds,
+            "kafka.default.api.timeout.ms": milliseconds,
         }
         found, late = {}, []
         try:

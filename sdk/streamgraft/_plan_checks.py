@@ -42,6 +42,8 @@ _STATEFUL = {
 """Nodes that keep state over a stream; a join does if both its sides are streams."""
 
 
+CTE_REFERENCE = "CTERelationRef"
+"""The leaf where a SELECT reads what a WITH defines; the definition has the scans."""
 _AGGREGATING = {"Aggregate", "Distinct", "Except", "Except All"}
 """Those that Spark makes an aggregation of: SQL has other words for some."""
 _TIMELESS = {"Aggregate", "Deduplicate", "Distinct", "Except"}
@@ -72,10 +74,13 @@ def streams_of_its_own(frame: DataFrame) -> list[str]:
 
 def _read_by(leaf: Any) -> str | None:
     """Return the format of a stream that is no input's, None of any other leaf."""
-    if not leaf.isStreaming():
+    name = str(leaf.nodeName())
+    if not leaf.isStreaming() or name == CTE_REFERENCE:
         return None
-    if leaf.nodeName() != "StreamingRelationV2":  # of an interface of former times, like files'
+    if name == "StreamingRelation":  # of an interface of former times, like files'
         return str(leaf.sourceName())
+    if name != "StreamingRelationV2":
+        return name
     return None if leaf.extraOptions().containsKey(INPUT) else str(leaf.sourceName())
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from streamgraft._plan_checks import CTE_REFERENCE
 from streamgraft._schemas import reason
 from streamgraft_common.frames import row_of
 
@@ -33,12 +34,15 @@ def obstacle(
 
 
 def read_twice(result: DataFrame) -> bool:
-    """Return whether a plan reads one of its streams more than once, which Spark refuses there."""
+    """Return whether a plan reads one of its streams more than once, which Spark refuses there, or
+    what a WITH of SQL defines, by which Spark does not see it."""
     leaves = result._jdf.queryExecution().analyzed().collectLeaves()
     streams = [
         leaf for index in range(leaves.size()) if (leaf := leaves.apply(index)).isStreaming()
     ]
-    return any(one.equals(other) for one, other in combinations(streams, 2))
+    named = [leaf.cteId() for leaf in streams if leaf.nodeName() == CTE_REFERENCE]
+    again = any(one.equals(other) for one, other in combinations(streams, 2))
+    return again or len(named) > len(set(named))
 
 
 def _opaque(spark: SparkSession, schema: StructType) -> DataFrame:

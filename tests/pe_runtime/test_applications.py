@@ -138,6 +138,29 @@ def test_one_aggregate_behind_another(run: Run, topic: str) -> None:
     }
 
 
+def test_queries_that_sql_names_and_reads_twice(run: Run, topic: str) -> None:
+    """In a region, where an operator may read its inputs alone."""
+    app = sg.Application("named")
+    numbers = app.kafka_source("numbers", topic=topic, schema="key string, n long")
+    with app.parallel("by-key", key=["key"], max_width=1):
+
+        @app.operator(inputs=numbers)
+        def signed(rows: DataFrame) -> DataFrame:
+            text = (
+                "with even as (select key, n from {rows} where n % 2 = 0)"
+                " select key, n from even union all select key, -n from even"
+            )
+            return rows.sparkSession.sql(text, rows=rows)
+
+    app.kafka_sink("out", input=signed, topic=f"{topic}-signed", partitions=1)
+    job = run(app)
+    even = range(0, COUNT, 2)
+    found = [row["n"] for row in rows(job.read(f"{topic}-signed", COUNT))]
+    assert sorted(found) == sorted([*even, *(-n for n in even)])
+    pe = job.pe_of("signed")
+    assert job.plan(pe).scans == 1
+
+
 def test_a_source_and_a_sink_of_the_application(run: Run, topic: str, tmp_path: Path) -> None:
     """Files in, a Python function out, and the same stream into Kafka."""
     source = tmp_path / "source"

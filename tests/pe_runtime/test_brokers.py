@@ -1,6 +1,7 @@
 """What a PE asks Kafka beside Spark: real brokers, of which some partitions don't answer."""
 
 import asyncio
+import threading
 import uuid
 
 import pytest
@@ -9,9 +10,55 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamgraft_local import Cluster
+from streamgraft_pe_runtime import brokers as module
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.metrics import PeMetrics
 from streamgraft_pe_runtime.positions import Positions
+
+
+class PlayedBrokers(Brokers):
+    """Brokers that nobody connects to, of which some partitions fail."""
+
+    def __init__(self, side_by_side: int) -> None:
+        super().__init__("localhost:1", "group", {})
+        self.asked: list[int] = []
+        self.down: set[int] = set()
+        self._together = threading.Barrier(side_by_side)
+
+    def _bounds(self, key: tuple[str, int], seconds: float) -> tuple[int, int]:
+        self.asked.append(key[1])
+        self._together.wait(5)
+        if key[1] in self.down:
+            raise KafkaException("no leader")
+        return 0, key[1]
+
+
+def test_many_partitions_are_asked_side_by_side() -> None:
+    """Whoever starts a query over many shards waits for all of them."""
+    brokers = PlayedBrokers(side_by_side=8)
+    brokers.down = {5}
+    found = brokers.bounds(("t", number) for number in range(64))
+    assert found.found == {("t", number): (0, number) for number in range(64) if number != 5}
+    assert found.failed == {("t", 5): str(KafkaException("no leader"))}
+    brokers.close()
+
+
+def test_partitions_that_failed_are_asked_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest-waiting first."""
+    monkeypatch.setattr(module, "_AT_A_TIME", 1)
+    brokers = PlayedBrokers(side_by_side=1)
+    for down, asked in (
+        ({1}, [0, 1, 2, 3]),
+        ({0, 1}, [0, 2, 3, 1]),
+        ({1}, [2, 3, 0, 1]),
+        (set[int](), [0, 2, 3, 1]),
+        (set[int](), [0, 1, 2, 3]),
+    ):
+        brokers.down, brokers.asked = down, []
+        found = brokers.bounds(("t", number) for number in range(4))
+        assert {number for _, number in found.failed} == down
+        assert brokers.asked == asked
+    brokers.close()
 
 
 @pytest.mark.integration

@@ -55,6 +55,9 @@ def test_another_topic_is_not_retention(kind: str) -> None:
     said = explained(text)
     assert said.reason == "TopicReplaced"
     assert "failOnDataLoss" not in said.message
+    assert "If it is a stream of the job, roll back the consistent region" in said.message
+    assert "another name for the source" in said.message
+    assert len(said.message) <= 400
     again = explained(str(TopicReplaced("t" * 100)))
     assert (again.reason, again.message[:100]) == ("TopicReplaced", "t" * 100)
     assert again.message.endswith("(and allowDroppedState)")

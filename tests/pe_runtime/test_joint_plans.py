@@ -236,12 +236,24 @@ def test_branches_with_and_without_nulls(stage: Stage) -> None:
     stage.has_made(("k0", 2), ("k1", 0))
 
 
-def test_branches_of_records_that_come_again(stage: Stage) -> None:
+def named(sold: DataFrame, back: DataFrame) -> DataFrame:
+    """Return the rows, of which SQL reads what it has named twice."""
+    text = (
+        "with rows as (select key, n from {sold})"
+        " select * from rows where n % 2 = 0 union all select * from rows where n % 2 = 1"
+    )
+    return sold.sparkSession.sql(text, sold=sold)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda sold, back: sold.where("n % 2 = 0").unionAll(sold.where("n % 2 = 1")), named],
+    ids=["union", "WITH"],
+)
+def test_branches_of_records_that_come_again(stage: Stage, function: Function) -> None:
     """Each reads them itself, in the one task: neither takes a record twice, nor leaves one out."""
     stage.repeats = True
-    plan = stage.compile(
-        lambda sold, back: sold.where("n % 2 = 0").unionAll(sold.where("n % 2 = 1")), state=False
-    )
+    plan = stage.compile(function, state=False)
     assert obstacle(plan.frame) is None
     first = [("k0", n) for n in range(4)]
     stage.send("sold", *first, *first[1:], ("k1", 0))

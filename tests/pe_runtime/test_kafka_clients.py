@@ -55,10 +55,24 @@ SCRAM = (
         (
             {
                 "kafka.security.protocol": "SASL_PLAINTEXT",
+                "kafka.sasl.mechanism": "PLAIN",
+                "kafka.sasl.jaas.config": f"{JAAS}.plain.PlainLoginModule   required"
+                " username='KEY'   password='SECRET';",
+            },
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "KEY",
+                "sasl.password": "SECRET",
+            },
+        ),
+        (
+            {
+                "kafka.security.protocol": "SASL_PLAINTEXT",
                 "kafka.sasl.mechanism": "OAUTHBEARER",
                 "kafka.sasl.oauthbearer.token.endpoint.url": "https://issuer/token",
                 "kafka.sasl.jaas.config": f"{JAAS}.oauthbearer.OAuthBearerLoginModule required"
-                " clientId=us clientSecret='no' scope=\"all\" ;".replace("'", '"'),
+                " clientId=us clientSecret='n\\'o \"' scope=\"all\" ;",
             },
             {
                 "security.protocol": "SASL_PLAINTEXT",
@@ -66,7 +80,7 @@ SCRAM = (
                 "sasl.oauthbearer.method": "oidc",
                 "sasl.oauthbearer.token.endpoint.url": "https://issuer/token",
                 "sasl.oauthbearer.client.id": "us",
-                "sasl.oauthbearer.client.secret": "no",
+                "sasl.oauthbearer.client.secret": "n'o \"",
                 "sasl.oauthbearer.scope": "all",
             },
         ),
@@ -136,6 +150,22 @@ def test_each_address_has_the_options_of_its_sources() -> None:
     found = clients(NO_JVM, pe(*inputs), {"b": asks | password, "c": asks})
     assert found.keys() == {"a:1", "b:1"}
     assert (found["a:1"], found["b:1"]["sasl.username"]) == ({}, USER)
+
+
+def test_one_address_is_shown_the_options_of_one_of_its_sources(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """And the log says of which."""
+    password = {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "PLAIN"}
+    options = {
+        name: {**password, "kafka.sasl.jaas.config": f"x required username={name} password=p;"}
+        for name in "ab"
+    }
+    a, b, c = source("a", "k:1"), source("b", "k:1"), source("c", "k:1")
+    assert clients(NO_JVM, pe(a, c), options)["k:1"]["sasl.username"] == "a"
+    assert not caplog.messages
+    assert clients(NO_JVM, pe(a, b, c), options)["k:1"]["sasl.username"] == "b"
+    assert caplog.messages == ["k:1 is asked about all sources there with the options of b"]
 
 
 @pytest.fixture(scope="module")

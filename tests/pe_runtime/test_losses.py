@@ -10,12 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.producers import idempotent
 
 from streamgraft_common.pe_metadata import InputPort
 from streamgraft_pe_runtime import query_logs
+from streamgraft_pe_runtime.brokers import Bounds
 from streamgraft_pe_runtime.log_starts import (
     RecordsLost,
     count_deleted,
@@ -94,7 +95,7 @@ def test_positions_before_a_log_s_start(
     ports = [port_of("a"), port_of("b")]
     starts = {("a", 0): 10, ("a", 1): 3, ("b", 0): 2}
     brokers: Any = SimpleNamespace(
-        bounds=lambda keys: SimpleNamespace(found={key: (starts[key], 99) for key in keys}),
+        bounds=lambda keys: Bounds({key: (starts[key], 99) for key in keys}),
     )
     lost: list[Gap] = []
 
@@ -117,7 +118,7 @@ def test_micro_batches_leave_out_by_themselves_what_is_counted(tmp_path: Path) -
     begin(tmp_path, committed=True)
     ports = [port_of(name, may_lose=name == "a") for name in "ab"]
     found = {("a", 0): (10, 99), ("a", 1): (3, 99), ("b", 0): (7, 99)}
-    brokers: Any = SimpleNamespace(bounds=lambda _: SimpleNamespace(found=found))
+    brokers: Any = SimpleNamespace(bounds=lambda _: Bounds(found))
     lost: list[Gap] = []
 
     def note(port: InputPort, gap: Gap) -> bool:
@@ -129,6 +130,33 @@ def test_micro_batches_leave_out_by_themselves_what_is_counted(tmp_path: Path) -
     left = query_logs.read(tmp_path)
     assert left
     assert left.sources == (A, B)
+
+
+def test_what_can_not_be_counted_keeps_no_micro_batches_from_their_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Brokers that only Java's clients may talk to, and a partition that does not answer. A query
+    in real time has to know."""
+    begin(tmp_path, committed=True)
+    known: Any = SimpleNamespace(bounds=lambda _: Bounds({}, failed={("b", 0): "no leader"}))
+    lost: list[Gap] = []
+
+    def note(port: InputPort, gap: Gap) -> bool:
+        lost.append(gap)
+        return True
+
+    def brokers(servers: str) -> Any:
+        if servers == "x":
+            raise KafkaException("brokers at x are not watched: see the log")
+        return known
+
+    ports = [port_of("a"), port_of("b").model_copy(update={"bootstrap_servers": "y"})]
+    count_deleted(tmp_path, ports, brokers, note)
+    assert (lost, len(caplog.messages)) == ([], 2)
+    assert "of a before it is read is not counted: brokers at x are not" in caplog.messages[0]
+    assert "of b, partitions [0], before it is read is not counted: no lea" in caplog.messages[1]
+    with pytest.raises(KafkaException, match="brokers at x"):
+        pass_deleted(tmp_path, ports, brokers, note)
 
 
 @pytest.mark.integration

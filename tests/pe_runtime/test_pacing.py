@@ -149,6 +149,14 @@ def test_a_burst_of_cheap_records_leaves_nobody_behind() -> None:
     assert not pace.is_behind(1000, 20_000)
 
 
+def test_batches_that_are_alike_say_nothing_of_their_records() -> None:
+    """One at a time, each in a batch of 0.25 s: how many could share one is not known."""
+    pace = Pace(1.0)
+    for _ in range(40):
+        pace.took(0.3, 1, 0.25)
+    assert [pace.is_behind(lag, 20_000) for lag in (9, 9_999, 10_000)] == [False, False, True]
+
+
 def test_the_kernel_says_whether_cpu_is_short() -> None:
     text = "some avg10=61.36 avg60=67.80 avg300=39.52 total=173\nfull avg10=0.00 total=0\n"
     assert parse(text) == pytest.approx(0.6136)

@@ -1,11 +1,16 @@
 """Task slots of real-time mode, and how busy they are."""
 
 import os
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
+from streamgraft_pe_runtime import slot_check
 from streamgraft_pe_runtime.real_time import starvation, task_cpu_seconds
+from streamgraft_pe_runtime.slot_check import NotEnoughSlots, check_slots
 
 
 def metadata(region: str | None, *partitions: int | None) -> PeMetadata:
@@ -61,6 +66,23 @@ def test_starvation(
     reason = starvation(pe, known, scans, needed - 1)
     assert reason
     assert f"which are {needed}; the PE has {needed - 1}" in reason
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [([], "none can be seen at b:9092"), ([0, 1, 2], "are 3; the PE has 2"), ([0, 1], "")],
+)
+def test_partitions_that_can_not_be_seen_are_not_taken_for_none(
+    monkeypatch: pytest.MonkeyPatch, seen: list[int], why: str
+) -> None:
+    """Brokers say that there is no such topic to who may not see it."""
+    brokers = SimpleNamespace(partitions=lambda topic: seen, close=lambda: None)
+    monkeypatch.setattr(slot_check, "Brokers", lambda *_: brokers)
+    session = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+    plan: Any = SimpleNamespace(frame=SimpleNamespace(sparkSession=session), scans=1)
+    expected: Any = pytest.raises(NotEnoughSlots, match=why) if why else nullcontext()
+    with expected:
+        check_slots(plan, metadata(None, None), {"b:9092": {}})
 
 
 def test_no_task_threads_no_cpu() -> None:

@@ -30,7 +30,7 @@ class Prepared:
             obstacle="",
             ledgers=lambda metadata: SimpleNamespace(every=lambda: found),
             starts_at_latest=lambda port: False,
-            ids_of=lambda inputs, anew: {},
+            ids_of=lambda inputs, noted: {},
         )
         metadata: Any = SimpleNamespace(shard_count=2, inputs=[])
         progress: Any = None

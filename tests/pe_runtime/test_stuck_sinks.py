@@ -2,18 +2,23 @@
 
 import asyncio
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgraft_common.batches import Batch
-from streamgraft_pe_runtime import query
+from streamgraft_common.resources import Saving
+from streamgraft_pe_runtime import query, query_logs
 from streamgraft_pe_runtime.conf import spark_conf
+from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.plan import Plan, SinkCall
 from streamgraft_pe_runtime.query import StillRuns
-from streamgraft_pe_runtime.spark_work import SparkQuery
+from streamgraft_pe_runtime.spark_log import Position
+from streamgraft_pe_runtime.spark_work import SparkQuery, SparkStage
 
 _TIMEOUT = "spark.sql.streaming.stopTimeout"
 
@@ -48,15 +53,83 @@ def test_a_pod_waits_for_half_a_minute() -> None:
     assert spark_conf("pe", 1, {})[_TIMEOUT] == "30s"
 
 
-async def test_the_process_ends_and_the_shard_is_not_released() -> None:
-    class Stuck:
-        def stop(self, deadline_seconds: float) -> bool:
-            raise StillRuns("it does not end")
+class Stuck:
+    """A query with a batch that does not end."""
 
+    def stop(self, deadline_seconds: float) -> bool:
+        """Fail."""
+        raise StillRuns("it does not end")
+
+    def failure(self) -> str:
+        """Return that the query has ended, as far as Spark knows."""
+        return "out of order"
+
+
+async def ends(work: Coroutine[Any, Any, object], said: list[str]) -> None:
+    """Check that the process is told to end, and that until then nothing goes on."""
+    waiting = asyncio.create_task(work)
+    done, _ = await asyncio.wait({waiting}, timeout=0.5)
+    waiting.cancel()
+    assert not done, waiting.exception()
+    assert said == ["it does not end"]
+
+
+async def test_the_process_ends_and_the_shard_is_not_released() -> None:
     said: list[str] = []
     stuck: Any = Stuck()
-    stopping = asyncio.create_task(SparkQuery(stuck, said.append).stop(1.0))
-    done, _ = await asyncio.wait({stopping}, timeout=0.1)
-    assert not done
-    assert said == ["it does not end"]
-    stopping.cancel()
+    await ends(SparkQuery(stuck, said.append).stop(1.0), said)
+
+
+def stage(folder: Path, said: list[str], start: Any) -> SparkStage:
+    """Return a stage whose queries are started so, and can't be followed."""
+
+    def watch(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    storage: Any = SimpleNamespace(
+        folder=folder,
+        checkpoint=lambda shard: folder / str(shard),
+        prepare=lambda shard: None,
+        place=lambda request: folder / "saved",
+    )
+    driver: Any = SimpleNamespace(
+        state_provider=None,
+        joint=False,
+        obstacle="",
+        start=start,
+        ids_of=lambda inputs, noted: {},
+        ledgers=lambda metadata: SimpleNamespace(every=list, shared=lambda begun: {}),
+    )
+    progress: Any = SimpleNamespace(watch=watch, brokers=None)
+    metadata: Any = SimpleNamespace(shard_count=2, inputs=[], real_time=False)
+    return SparkStage(driver, storage, progress, metadata, said.append)
+
+
+@pytest.mark.parametrize("where", ["in its start", "behind its start"])
+async def test_a_query_whose_start_fails_and_that_does_not_end_is_not_started_again(
+    tmp_path: Path, where: str
+) -> None:
+    """What a former delivery has noted can't be given up, or nobody could follow it."""
+
+    def start(shards: object, checkpoint: Path, joint: bool) -> Stuck:
+        if where == "in its start":
+            Stuck().stop(0)
+        return Stuck()
+
+    said: list[str] = []
+    await ends(stage(tmp_path, said, start).start(0, 1), said)
+
+
+@pytest.mark.parametrize("asked", ["start", "save"])
+async def test_a_former_owner_s_batch_that_does_not_end_is_not_run_again(
+    tmp_path: Path, asked: str
+) -> None:
+    """Nor is the savepoint tried again that has to wait for it."""
+    before = JointCheckpoints(tmp_path, lambda checkpoint, shards: None)
+    checkpoint = before.take_over([0, 1], lambda topic, shard: 0)
+    query_logs.write(checkpoint, 0, Position(({"in": {"0": 1, "1": 1}},), {"conf": {}}))
+    (checkpoint / "offsets" / "1").write_text((checkpoint / "offsets" / "0").read_text())
+    said: list[str] = []
+    found = stage(tmp_path, said, lambda shards, checkpoint, joint: Stuck())
+    request = Saving(savepoint="first", uid="u", shards=[0])
+    await ends(found.start(0, 1) if asked == "start" else found.save(request), said)

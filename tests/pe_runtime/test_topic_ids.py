@@ -1,7 +1,8 @@
 """Whether the topics of sources are those that the positions of a shard are of."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streamgraft_common.pe_metadata import InputPort
+from streamgraft_pe_runtime import topic_ids
 from streamgraft_pe_runtime.beyond import Beyond
 from streamgraft_pe_runtime.brokers import Bounds
 from streamgraft_pe_runtime.driver import Driver
@@ -102,6 +104,8 @@ class PlayedIds(TopicIds):
     def __init__(self) -> None:
         super().__init__(cast(SparkSession, None))
         self.asked: list[list[str]] = []
+        self.prefix = "id of "
+        """They have no topic if it is empty."""
         self.late = 0
         """How often they answer too late."""
 
@@ -112,7 +116,7 @@ class PlayedIds(TopicIds):
         if self.late:
             self.late -= 1
             return {}, list(topics)
-        return {topic: f"id of {topic}" for topic in topics}, []
+        return {topic: f"{self.prefix}{topic}" for topic in topics if self.prefix}, []
 
 
 def test_streams_that_are_known_are_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,25 +126,80 @@ def test_streams_that_are_known_are_not_asked_for_again(monkeypatch: pytest.Monk
     ids, inputs = PlayedIds(), [A, port("c", external=False), port("d", external=False)]
     everything = {name: f"id of {name}" for name in "acd"}
 
-    def ask(anew: bool) -> list[list[str]]:
-        assert ids.ask(inputs, {}, anew=anew) == everything
+    def ask(noted: Mapping[str, str] | None) -> list[list[str]]:
+        assert ids.ask(inputs, {}, noted) == everything
         asked, ids.asked = ids.asked, []
         return asked
 
-    assert ask(anew=False) == [["a"], ["c", "d"]]
-    assert ask(anew=False) == [["a"]]
-    assert ask(anew=True) == [["a"], ["c", "d"]]
+    assert ask(everything) == [["a"], ["c", "d"]]
+    assert ask(everything) == [["a"]]
+    assert ask(None) == [["a"], ["c", "d"]]
+    assert ask({"c": "id of c"}) == [["a"], ["d"]], "what is noted anew is what they say now"
+    assert ask(everything | {"c": "another"}) == [["a"], ["c"]], "nor is anything refused by heart"
     now = 1000.0
-    assert ask(anew=False) == [["a"], ["c", "d"]]
+    assert ask(everything) == [["a"], ["c", "d"]]
+
+
+def test_a_rollback_notes_the_topic_that_was_made_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The id of before was told a moment ago."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    ids, stream = PlayedIds(), port("c", external=False)
+    shards = [tmp_path / "0", tmp_path / "1"]
+
+    def start() -> Topics:
+        topics = Topics(shards, [stream])
+        topics.confirm(ids.ask([stream], {}, topics.noted()))
+        return topics
+
+    start()
+    assert [noted(shard) for shard in shards] == [{"c": "id of c"}] * 2
+    now, ids.prefix = 20.0, ""
+    assert ids.ask([stream], {}) == {}
+    assert ids.ask([stream], {}, noted(shards[0])) == {}, "it is gone, and may come again"
+    now, ids.prefix = 45.0, "new id of "
+    with pytest.raises(TopicReplaced):
+        start()
+    forget(shards[1], {"c"})
+    assert Topics(shards, [stream]).noted() == {}
+    forget(shards[0], {"c"})
+    running = start()
+    assert [noted(shard) for shard in shards] == [{"c": "new id of c"}] * 2
+    now = 60.0
+    running.confirm(ids.ask([stream], {}))
 
 
 def test_before_a_query_starts_brokers_that_are_late_are_asked_twice() -> None:
     ids = PlayedIds()
     ids.late = 1
-    assert ids.ask([A], {}, anew=False) == {"a": "id of a"}
+    assert ids.ask([A], {}, {}) == {"a": "id of a"}
     ids.late = 1
-    assert ids.ask([A], {}, anew=True) == {}
+    assert ids.ask([A], {}) == {}
     assert len(ids.asked) == 3
+
+
+def test_a_source_s_patience_does_not_keep_the_question_from_being_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kafka makes no client that waits longer for a request than for an answer."""
+    shown: dict[str, str] = {}
+
+    @contextmanager
+    def admin(jvm: object, servers: str, options: Mapping[str, str]) -> Iterator[Any]:
+        shown.update(options)
+        yield None
+
+    monkeypatch.setattr(topic_ids, "jvm_admin", admin)
+    session: Any = SimpleNamespace(_jvm=None)
+    options = {"kafka.request.timeout.ms": "60000", "kafka.client.id": "us"}
+    TopicIds(session).ask([A], {A.operator: options})
+    assert shown == {
+        "kafka.client.id": "us",
+        "kafka.request.timeout.ms": "5000",
+        "kafka.default.api.timeout.ms": "5000",
+    }
 
 
 def test_topics_of_one_name_in_two_clusters(tmp_path: Path) -> None:

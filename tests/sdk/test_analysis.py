@@ -384,7 +384,27 @@ def test_a_watermark_holds_in_the_query_of_its_operator(spark: SparkSession) -> 
             ),
             "it reads one of its inputs more than once",
         ),
+        (
+            named(
+                "both",
+                lambda rows: rows.sparkSession.sql(
+                    "with late as (select carrier from {rows} where delay > 9)"
+                    " select carrier from late union all select upper(carrier) from late",
+                    rows=rows,
+                ),
+            ),
+            "it reads one of its inputs more than once",
+        ),
         (named("renamed", lambda rows: rows.select(F.upper("carrier").alias("c"))), ""),
+        (
+            named(
+                "renamed",
+                lambda rows: rows.sparkSession.sql(
+                    "with late as (select * from {rows}) select carrier from late", rows=rows
+                ),
+            ),
+            "",
+        ),
     ],
 )
 def test_what_can_run_in_real_time(spark: SparkSession, function: Any, problem: str) -> None:
@@ -555,6 +575,8 @@ def test_what_keeps_no_state(spark: SparkSession) -> None:
         ("select carrier from {rows} union select carrier from {rows}", True),
         ("select carrier from {rows} except select carrier from {table}", True),
         ("select carrier from {rows} except all select carrier from {table}", False),
+        ("with known as (select distinct carrier from {rows}) select * from known", True),
+        ("with late as (select * from {rows}) select distinct carrier from late", True),
     ],
 )
 def test_what_keeps_state_in_sql(spark: SparkSession, text: str, timeless: bool) -> None:
@@ -586,6 +608,28 @@ def test_streams_that_are_no_inputs_are_refused(
     error = only_error(app, spark, sg.PlanningFailed)
     assert "'ruled' reads a stream that is none of its inputs" in error.problem
     assert "app.kafka_source or app.source" in error.remedy
+
+
+def test_functions_may_name_their_queries_in_sql(spark: SparkSession) -> None:
+    """What a WITH defines may be read twice, and reads its input alone."""
+    app, flights = application()
+
+    @app.operator(inputs=flights)
+    def busy(rows: DataFrame) -> DataFrame:
+        text = (
+            "with late as (select carrier from {rows} where delay > 9)"
+            " select carrier from late union all select upper(carrier) from late"
+        )
+        return rows.sparkSession.sql(text, rows=rows)
+
+    @app.operator(inputs=busy)
+    def ruled(rows: DataFrame) -> DataFrame:
+        rows.sparkSession.readStream.format("rate").load().createOrReplaceTempView("rates")
+        text = "with rules as (select 'x' as carrier from rates) select * from rules"
+        return rows.unionByName(rows.sparkSession.sql(text))
+
+    error = only_error(app, spark, sg.PlanningFailed)
+    assert "'ruled' reads a stream that is none of its inputs (rate" in error.problem
 
 
 def test_one_input_may_be_read_in_several_ways(spark: SparkSession) -> None:

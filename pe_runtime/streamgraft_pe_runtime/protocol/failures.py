@@ -18,16 +18,22 @@ _ANOTHER = (
     "is another topic of that name than the one that was read, so positions mean nothing in it:"
     " nothing is read."
 )
-REPLACED = (
-    f"{_ANOTHER} To read it from its start, cancel the job and submit it again; to keep"
-    " state, do so from a savepoint, with another name for the source (and allowDroppedState)"
+_SOURCE_ADVICE = (
+    "To read it from its start, cancel the job and submit it again; to keep state, do so from a"
+    " savepoint, with another name for the source (and allowDroppedState)"
 )
+REPLACED = f"{_ANOTHER} {_SOURCE_ADVICE}"
 """What is said of a source's topic behind its name."""
 STREAM_REPLACED = (
     f"{_ANOTHER} It is a stream of the job: roll back the consistent region that it is within, or"
     " cancel the job and submit it again, from a savepoint to keep state"
 )
 """The same for a stream between PEs."""
+_EITHER_REPLACED = (
+    f"a topic was deleted, or {_ANOTHER} {_SOURCE_ADVICE}. If it is a stream of the job, roll back"
+    " the consistent region that it is within"
+)
+"""The same where Spark does not say which topic it is, so that it may be either."""
 _OTHER_TOPIC = ("KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED", "KAFKA_DATA_LOSS.PARTITIONS_DELETED")
 """What Spark says where a log ends before the position, or is not there. To go on without failing
 would skip records of the new topic, and nobody would count them."""
@@ -92,7 +98,7 @@ def explained(text: str) -> Failure:
         if any(sign in text for sign in signs):
             return Failure(reason, _of_checkpoint(text, advice))
     if any(sign in text for sign in _OTHER_TOPIC):
-        return Failure("TopicReplaced", f"a topic was deleted, or {REPLACED}")
+        return Failure("TopicReplaced", _EITHER_REPLACED)
     if _LOST in text:
         return Failure("RecordsLost", _LOST_ADVICE)
     if errors := _python_errors(text):
