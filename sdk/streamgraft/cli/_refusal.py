@@ -12,6 +12,7 @@ from streamgraft.cli._plan_state import edited, running
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.edits import EditRefused, allow
 from streamgraft_common.kube import ApiError
+from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB
 from streamgraft_operator.graph import GraphError, Submission
 
@@ -19,6 +20,27 @@ from streamgraft_operator.graph import GraphError, Submission
 def refused(error: GraphError | EditRefused) -> CommandError:
     """Return what is told of a submission that the operator would refuse."""
     return CommandError(f"the operator would refuse this: {error}")
+
+
+def check_stays(job: Object) -> None:
+    """Raise CommandError for a Job that is being deleted."""
+    metadata = job["metadata"]
+    if "deletionTimestamp" in metadata:
+        raise CommandError(
+            f"job {metadata['name']} is being deleted, and what is submitted now would go with it:"
+            f" `streamgraft cancel {metadata['name']}` waits until it is gone; then try again"
+        )
+
+
+async def refuse_deleted(cluster: Cluster, name: str) -> None:
+    """Raise CommandError if a job is being deleted. Of one that we may not see, the answer to what
+    is applied tells."""
+    try:
+        job = await cluster.client.find(JOB.path(cluster.namespace, name))
+    except ApiError:
+        return
+    if job is not None:
+        check_stays(job)
 
 
 def check_edit(plan: Outlook) -> None:

@@ -16,7 +16,12 @@ from streamgraft.cli._building import built
 from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed, until
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
-from streamgraft.cli._refusal import check_submission, parameters_of
+from streamgraft.cli._refusal import (
+    check_stays,
+    check_submission,
+    parameters_of,
+    refuse_deleted,
+)
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
@@ -167,6 +172,7 @@ async def _submit(
     wait_seconds: float | None,
 ) -> None:
     async with connected(target) as cluster:
+        await refuse_deleted(cluster, job)
         values = await parameters_of(cluster, job, spec)
         data = built_again(request, read_bundle(data).adl, values) or data
         digest = hashlib.sha256(data).hexdigest()
@@ -201,18 +207,21 @@ async def upload(
 
 
 async def apply(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) -> Object:
-    """Apply a Job that runs the bundle with this sha256."""
+    """Apply a Job that runs the bundle with this sha256. Raises CommandError for one that goes: it
+    takes what is applied, and goes all the same."""
     pinned = {**spec, "bundle": {**spec["bundle"], "digest": digest}}
     submitted = {names.ANNOTATION_SUBMITTED: to_rfc3339(time.time())}
     body = JOB.manifest(job, cluster.namespace, pinned, annotations=submitted)
     try:
-        return await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
+        applied = await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
     except NotFound as error:
         if not_installed(error):
             raise CommandError(
                 "this cluster doesn't know Streamgraft's resources: install the operator first"
             ) from error
         raise
+    check_stays(applied)
+    return applied
 
 
 async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seconds: float) -> None:
