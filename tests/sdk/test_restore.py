@@ -186,11 +186,14 @@ def test_a_job_that_is_replaced_goes_only_if_somebody_says_so(
     client, file = OneSavepoint({"jobSpec": {}}), bundle(tmp_path)
     unasked = restored(client, monkeypatch, file, answer="")
     assert unasked.exit_code == 1
-    assert "job flights would be cancelled" in " ".join(unasked.output.split())
+    assert "job flights in namespace default would be cancelled" in " ".join(unasked.output.split())
     monkeypatch.setattr(_restore, "is_terminal", lambda: True)
     no = restored(client, monkeypatch, file, answer="n\n")
     assert no.exit_code == 1
-    assert "Job flights is cancelled and started anew from the savepoint. Go on?" in no.output
+    assert (
+        "Job flights in namespace default is cancelled and started anew from the savepoint. Go on?"
+        in no.output
+    )
     assert client.job
     assert client.wrote == []
     assert restored(client, monkeypatch, file, answer="y\n").exit_code == 0

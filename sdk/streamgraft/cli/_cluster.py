@@ -25,6 +25,13 @@ class Cluster:
 
     client: KubeClient
     namespace: str
+    name: str = ""
+    """Which cluster it is, for people; empty: nothing is said of it."""
+
+    @property
+    def place(self) -> str:
+        """The namespace and the cluster, as they are told."""
+        return f"namespace {self.namespace}" + (f" of {self.name}" if self.name else "")
 
     def core(self, plural: str, name: str | None = None) -> str:
         """Return the URL path of a collection of core objects, or of one object."""
@@ -44,8 +51,11 @@ async def connected(target: Target) -> AsyncIterator[Cluster]:
     if target.may_be_embedded:
         path = running_kubeconfig()
     config = load_config(path, target.context)
+    name = f"context {config.context}" if config.context else "this pod's cluster"
+    if target.may_be_embedded and path:
+        name = "the embedded environment"
     async with KubeClient(config, environment_proxies=True) as client:
-        yield Cluster(client, target.namespace or config.namespace)
+        yield Cluster(client, target.namespace or config.namespace, name)
 
 
 async def until(problem: str, done: Callable[[], Awaitable[bool]], timeout_seconds: float) -> None:

@@ -26,7 +26,7 @@ async def _logs(target: Target, job: str, pe: int | None, follow: bool, tail: in
         pods = await _pods(cluster, job, pe)
         if not pods:
             what = f"job {job}" if pe is None else f"processing element {pe} of job {job}"
-            raise CommandError(f"{what} has no pods in namespace {cluster.namespace}")
+            raise CommandError(f"{what} has no pods in {cluster.place}")
         if follow:
             await _follow(cluster, job, pe, tail)
             return

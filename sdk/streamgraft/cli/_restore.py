@@ -107,7 +107,8 @@ async def _restore(target: Target, restore: Restore, seconds: float, wait: bool)
         exists = await cluster.client.find(JOB.path(cluster.namespace, name)) is not None
         if exists and restore.fork:
             raise CommandError(f"there is a job {name} already: choose another name, or cancel it")
-        _announce(notes(status, work, spec), name if exists else None, yes=restore.yes)
+        replaced = f"{name} in {cluster.place}" if exists else None
+        _announce(notes(status, work, spec), replaced, yes=restore.yes)
         if exists:
             output.say(f"Cancelling job {name}")
             await _cancelled(cluster, name, restore, max(seconds, _CANCEL_SECONDS))
@@ -115,7 +116,7 @@ async def _restore(target: Target, restore: Restore, seconds: float, wait: bool)
             await upload(cluster, name, data)
         applied = await apply(cluster, name, spec, bundle.digest)
         await _keep(cluster, name, spec)
-        output.say(f"Job {name} starts from savepoint {restore.savepoint}")
+        output.say(f"Job {name} in {cluster.place} starts from savepoint {restore.savepoint}")
         if wait:
             await wait_healthy(cluster, applied, bundle.digest, seconds)
             output.say(f"Job {name} is healthy")

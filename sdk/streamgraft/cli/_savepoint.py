@@ -43,7 +43,7 @@ async def find(cluster: Cluster, name: str) -> Object:
     if item is None:
         known = [item["metadata"]["name"] for item in await _items(cluster)]
         raise CommandError(
-            f"there is no savepoint {name} in namespace {cluster.namespace}"
+            f"there is no savepoint {name} in {cluster.place}"
             + (f": it has {', '.join(known)}" if known else "")
         )
     return item
@@ -71,7 +71,7 @@ def _name(job: str) -> str:
 async def _create(target: Target, job: str, name: str, timeout_seconds: int) -> None:
     async with connected(target) as cluster:
         if await cluster.client.find(JOB.path(cluster.namespace, job)) is None:
-            raise CommandError(f"there is no job {job} in namespace {cluster.namespace}")
+            raise CommandError(f"there is no job {job} in {cluster.place}")
         spec = SavepointSpec(job=job, timeout_seconds=timeout_seconds)
         body = SAVEPOINT.manifest(name, cluster.namespace, spec)
         try:

@@ -179,7 +179,7 @@ async def _submit(
         await check_submission(cluster, job, data, spec)
         await upload(cluster, job, data)
         applied = await apply(cluster, job, spec, digest)
-        output.say(f"Job {job} submitted to namespace {cluster.namespace}")
+        output.say(f"Job {job} submitted to {cluster.place}")
         if wait_seconds is not None:
             await wait_healthy(cluster, applied, digest, wait_seconds)
             output.say(f"Job {job} is healthy")

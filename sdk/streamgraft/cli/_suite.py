@@ -69,7 +69,7 @@ async def _run(
         applied = await cluster.client.apply(path, manifest, MANAGER)
         for request, data, adl in uploads:  # jobs wait for theirs
             await _submit.upload(cluster, _submit.job_name(request, adl), data, applied)
-        output.say(f"TestSuite {name} submitted to namespace {cluster.namespace}")
+        output.say(f"TestSuite {name} submitted to {cluster.place}")
         status, told = SuiteStatus(), set[str]()
 
         async def ended() -> bool:
