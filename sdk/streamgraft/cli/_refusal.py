@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._plan_compare import Outlook, outlook
-from streamgraft.cli._plan_state import edited, running
+from streamgraft.cli._plan_state import RunningJob, edited, running
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.edits import EditRefused, allow
 from streamgraft_common.kube import ApiError
@@ -64,17 +64,19 @@ async def parameters_of(cluster: Cluster, name: str, spec: Mapping[str, Any]) ->
         return asked  # what is wrong is told by what follows
 
 
-async def check_submission(cluster: Cluster, name: str, data: bytes, spec: dict[str, Any]) -> None:
-    """Raise CommandError if a job that runs can't become this.
+async def check_submission(
+    cluster: Cluster, name: str, data: bytes, spec: dict[str, Any]
+) -> RunningJob | None:
+    """Return the job that runs, as far as there is one and we may see it.
 
-    Of one that does not run yet, or that we may not see, the operator tells.
+    Raises CommandError if it can't become this. Of one that does not run yet the operator tells.
     """
     try:
         job = await running(cluster, name)
     except (ApiError, ValidationError):
-        return
+        return None
     if job is None or not job.stages:
-        return
+        return job
     submission = Submission(
         namespace=cluster.namespace,
         job=name,
@@ -87,3 +89,4 @@ async def check_submission(cluster: Cluster, name: str, data: bytes, spec: dict[
         check_edit(outlook(job.placed(submission), job))
     except GraphError as error:
         raise refused(error) from error
+    return job

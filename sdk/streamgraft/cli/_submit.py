@@ -22,6 +22,7 @@ from streamgraft.cli._refusal import (
     parameters_of,
     refuse_deleted,
 )
+from streamgraft.cli._resubmitted import submitted, warnings
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
@@ -176,10 +177,12 @@ async def _submit(
         values = await parameters_of(cluster, job, spec)
         data = built_again(request, read_bundle(data).adl, values) or data
         digest = hashlib.sha256(data).hexdigest()
-        await check_submission(cluster, job, data, spec)
+        before, adl = await check_submission(cluster, job, data, spec), read_bundle(data).adl
+        for warning in warnings(job, before, adl, values):
+            output.warn(warning)
         await upload(cluster, job, data)
         applied = await apply(cluster, job, spec, digest)
-        output.say(f"Job {job} submitted to {cluster.place}")
+        output.say(submitted(job, cluster.place, before, adl))
         if wait_seconds is not None:
             await wait_healthy(cluster, applied, digest, wait_seconds)
             output.say(f"Job {job} is healthy")
