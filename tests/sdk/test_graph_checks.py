@@ -351,18 +351,6 @@ def test_settings_that_the_runtime_does_not_survive_are_refused() -> None:
     assert "can't write streams' timestamps" in only_error(app, sg.InvalidArgument).problem
 
 
-@pytest.mark.parametrize("option", ["minPartitions", "maxrecordsperpartition"])
-def test_options_that_divide_a_partition_are_refused(option: str) -> None:
-    """Several tasks would read it, at one time."""
-    app = sg.Application("flights")
-    app.kafka_source("flights", topic="flights", schema=SCHEMA, options={option: "8"})
-    error = only_error(app, sg.InvalidArgument)
-    assert error.problem == (
-        f"source 'flights' has the option {option}: several tasks would read parts of one"
-        " partition, and records of a key lose their order"
-    )
-
-
 def test_what_is_no_stream_is_refused_at_once() -> None:
     """The traceback ends in the line that passes it."""
     app, _ = application()
