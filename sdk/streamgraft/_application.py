@@ -313,6 +313,8 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
         for what, value in (("width", width), ("max_width", max_width)):
             if not isinstance(value, int) or isinstance(value, bool):
                 raise TypeError(f"{what} is {value!r}: use a whole number")
+        if not isinstance(autoscaling, Autoscaling | None):
+            raise TypeError(f"autoscaling is {autoscaling!r}: use sg.Autoscaling(...)")
         region = RegionNode(
             name,
             columns(key),

@@ -78,7 +78,7 @@ def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
             what = "operator" if name == operator.name else "stream"
             declared.append((what, name, operator.location, MAX_NAME))
     for what, name, location, longest in declared:
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             yield InvalidName(
                 location,
                 f"{what} name {name!r} is not valid",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas
 import pytest
+from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 import streamgraft as sg
@@ -362,6 +363,22 @@ def test_what_is_no_stream_is_refused_at_once() -> None:
         wide: Any = width
         with pytest.raises(TypeError, match="use a whole number"):
             app.parallel("region", key="carrier", max_width=wide)
+    settings: Any = {"max_width": 3}
+    with pytest.raises(TypeError, match=r"use sg\.Autoscaling"):
+        app.parallel("region", key="carrier", max_width=4, autoscaling=settings)
+
+
+@pytest.mark.parametrize("name", [None, 3])
+def test_a_name_that_is_no_text_is_told_like_any_other(name: Any) -> None:
+    app = sg.Application("flights")
+    app.kafka_source(name, topic="flights", schema=SCHEMA)
+    assert f"operator name {name!r} is not valid" in only_error(app, sg.InvalidName).problem
+
+
+def test_a_largest_width_of_none_is_no_width() -> None:
+    """It would be the region's, as if nothing was said."""
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        sg.Autoscaling(max_width=0)
 
 
 def test_one_key_column_may_be_a_text() -> None:
