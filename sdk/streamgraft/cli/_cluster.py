@@ -12,6 +12,7 @@ from streamgraft.cli._output import CommandError
 from streamgraft_common import names
 from streamgraft_common.kube import ApiError, KubeClient, load_config
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB
 
 MANAGER = "streamgraft-cli"
 """Field manager of everything that the command line applies."""
@@ -65,6 +66,12 @@ async def until(problem: str, done: Callable[[], Awaitable[bool]], timeout_secon
         if time.monotonic() > deadline:
             raise CommandError(f"{problem} after {timeout_seconds:.0f} s")
         await asyncio.sleep(_POLL_SECONDS)
+
+
+async def refuse_unknown(cluster: Cluster, job: str) -> None:
+    """Raise CommandError if there is no job of this name."""
+    if await cluster.client.find(JOB.path(cluster.namespace, job)) is None:
+        raise CommandError(f"there is no job {job} in {cluster.place}")
 
 
 def not_installed(error: ApiError) -> bool:
