@@ -67,6 +67,15 @@ def test_status_has_the_addresses_that_scripts_need(
     assert printed("status", "-o", form)[0]["addresses"] is None
 
 
+def test_before_the_first_up_there_is_a_document_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAMGRAFT_HOME", str(tmp_path))
+    result = CliRunner().invoke(app, ["status", "-o", "json"])
+    assert json.loads(result.stdout) == {"components": [], "addresses": None}
+    assert (result.exit_code, "run `streamgraft up` first" in result.stderr) == (1, True)
+
+
 def test_up_prints_where_things_are(
     addresses: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
