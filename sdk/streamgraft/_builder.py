@@ -71,7 +71,10 @@ def build_bundle(
     if missing := [str(item) for item in include if not item.exists()]:
         raise BuildError(f"--include {', '.join(missing)}: there is no such file or folder")
     if find_spec("pyspark") is None:
-        raise BuildError(f"{path} can't be planned: pip install 'streamgraft[spark]'")
+        raise BuildError(
+            f"{path} can't be planned without Spark: install Streamgraft with the extra `spark`"
+            " (from its checkout: pip install '.[spark]')"
+        )
     built = _built(module, parameters)
     if built.failure:
         raise BuildError(f"{path} can't be planned: {built.failure}; it needs Java 17 or newer")
