@@ -61,7 +61,27 @@ def notices(graph: Graph) -> list[Notice]:
     ]
     if not any(operator.kind in SINKS for operator in graph.operators):
         found.append(Notice(graph.location, "the application has no sink: it has no effect"))
-    return found
+    return [*found, *_returning(graph)]
+
+
+def _returning(graph: Graph) -> Iterator[Notice]:
+    """Yield the sinks whose records come back by a source."""
+
+    def places(kind: str) -> list[tuple[OperatorNode, tuple[str, str | None]]]:
+        return [
+            (operator, (operator.kafka.topic, operator.kafka.bootstrap_servers))
+            for operator in graph.operators
+            if operator.kind == kind and operator.kafka
+        ]
+
+    sources = {place: source.name for source, place in places("kafka-source")}
+    for sink, place in places("kafka-sink"):
+        if place in sources:
+            yield Notice(
+                sink.location,
+                f"sink {sink.name!r} writes topic {place[0]}, which source {sources[place]!r}"
+                " reads: its records come back into the application",
+            )
 
 
 def _name_errors(graph: Graph) -> Iterator[ApplicationError]:

@@ -542,6 +542,17 @@ def test_notices() -> None:
     ]
 
 
+def test_a_sink_that_writes_what_a_source_reads_is_noticed() -> None:
+    """It is a loop over Kafka, which is seldom meant. At other brokers it is another topic."""
+    app, flights = application()
+    app.kafka_sink("copy", input=flights, topic="flights", bootstrap_servers="other:9092")
+    assert notices(app.graph) == []
+    app.kafka_sink("back", input=flights, topic="flights")
+    assert check(app.graph) == []
+    (notice,) = notices(app.graph)
+    assert notice.text.startswith("sink 'back' writes topic flights, which source 'flights' reads")
+
+
 def test_bind_gives_parameters_their_values() -> None:
     """Values replace defaults; a name that does not exist is an error."""
     app, _ = application()
