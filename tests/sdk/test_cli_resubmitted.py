@@ -1,6 +1,7 @@
 """What `submit` says of a job that was there before."""
 
 from dataclasses import replace
+from typing import Any
 
 from tests.sdk.test_cli_plan import application, running, submission
 
@@ -12,7 +13,7 @@ from streamgraft_operator.graph.stages import saved_stages
 PLACE = "namespace default of context prod"
 
 
-def job(**spec: object) -> RunningJob:
+def job(**spec: Any) -> RunningJob:
     """Return a job that runs: the operators read, clean, work and show."""
     before = submission(**spec)
     noted = saved_stages(before.topology({"work": 2}), application())
