@@ -7,7 +7,7 @@ from tests.sdk.test_cli_plan import application, running, submission
 
 from streamgraft.cli._plan_state import RunningJob
 from streamgraft.cli._resubmitted import submitted, warnings
-from streamgraft_common.adl import Adl
+from streamgraft_common.adl import Adl, Operator
 from streamgraft_operator.graph.stages import saved_stages
 
 PLACE = "namespace default of context prod"
@@ -23,11 +23,14 @@ def job(**spec: Any) -> RunningJob:
 def renamed(*names: str) -> Adl:
     """Return the application with other names of its first operators."""
     adl = application()
-    operators = [
-        item.model_copy(update={"name": name})
-        for name, item in zip(names, adl.operators, strict=False)
-    ]
-    return adl.model_copy(update={"operators": [*operators, *adl.operators[len(names) :]]})
+    new = {item.name: name for name, item in zip(names, adl.operators, strict=False)}
+
+    def called(name: str) -> str:
+        return new.get(name, name)
+
+    operators = [item.model_copy(update={"name": called(item.name)}) for item in adl.operators]
+    streams = [item.model_copy(update={"producer": called(item.producer)}) for item in adl.streams]
+    return adl.model_copy(update={"operators": operators, "streams": streams})
 
 
 def test_it_says_whether_a_job_is_new_the_same_or_another() -> None:
@@ -39,9 +42,22 @@ def test_it_says_whether_a_job_is_new_the_same_or_another() -> None:
     assert submitted("flights", PLACE, job(), application()) == again
     changed = f"Job flights changed in {PLACE}: 2 operators added, 2 operators removed"
     assert submitted("flights", PLACE, job(), renamed("a", "b")) == changed
-    less = application().model_copy(update={"operators": application().operators[:3]})
-    changed = f"Job flights changed in {PLACE}: 1 operator removed"
-    assert submitted("flights", PLACE, job(), less) == changed
+
+
+def test_an_operator_that_leads_to_no_sink_is_none() -> None:
+    """The job has it neither before nor behind a submission."""
+    adl = application()
+    dead = Operator(name="dead", kind="function", inputs=["raw"], outputs=["nothing"])
+    stream = adl.streams[0].model_copy(update={"name": "nothing", "producer": "dead"})
+    more = {"operators": [*adl.operators, dead], "streams": [*adl.streams, stream]}
+    again = f"Job flights submitted again to {PLACE}"
+    assert submitted("flights", PLACE, job(), adl.model_copy(update=more)) == again
+    read = Operator(name="copy", kind="sink", inputs=["nothing"])
+    more["operators"] = [*adl.operators, dead, read]
+    changed = f"Job flights changed in {PLACE}: 2 operators added"
+    assert submitted("flights", PLACE, job(), adl.model_copy(update=more)) == changed
+    changed = f"Job flights changed in {PLACE}: 1 operator added, 1 operator removed"
+    assert submitted("flights", PLACE, job(), renamed("a")) == changed
 
 
 def test_another_application_under_the_name_of_a_job_is_warned_about() -> None:

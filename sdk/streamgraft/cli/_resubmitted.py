@@ -4,13 +4,15 @@ from collections.abc import Iterator, Mapping
 
 from streamgraft.cli._plan_state import RunningJob
 from streamgraft_common.adl import Adl
+from streamgraft_operator.graph.logical import logical_model
+from streamgraft_operator.graph.transforms import without_dead_operators
 
 
 def submitted(job: str, place: str, before: RunningJob | None, adl: Adl) -> str:
     """Return the line that says what was submitted; `before`: the job as it was, if it is known."""
-    old, new = _operators(before), {operator.name for operator in adl.operators}
-    if not old:
+    if not (old := _operators(before)):
         return f"Job {job} submitted to {place}"
+    new = _running_operators(adl)
     counts = {"added": len(new - old), "removed": len(old - new)}
     changes = [f"{_operators_of(count)} {what}" for what, count in counts.items() if count]
     if not changes:
@@ -24,8 +26,8 @@ def warnings(
     """Yield what is probably not meant; `values`: those that are set from now on."""
     if before is None:
         return
-    old, new = _operators(before), {operator.name for operator in adl.operators}
-    if old and not old & new:
+    old = _operators(before)
+    if old and not old & _running_operators(adl):
         yield (
             f"job {job} was another application: none of its operators ({', '.join(sorted(old))})"
             " is left; --name gives this one a job of its own"
@@ -40,6 +42,11 @@ def warnings(
 
 def _operators(job: RunningJob | None) -> set[str]:
     return {name for stage in (job.stages if job else ()) for name in stage.operators}
+
+
+def _running_operators(adl: Adl) -> set[str]:
+    """Return the operators that run: from others no sink can be reached."""
+    return set(without_dead_operators(logical_model(adl)).operators)
 
 
 def _operators_of(count: int) -> str:
