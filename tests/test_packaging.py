@@ -117,7 +117,7 @@ def test_what_needs_spark_says_so(command: str, tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert done.returncode == 1
-    assert "'streamgraft[spark]'" in done.stderr
+    assert "with the extra `spark`" in done.stderr
 
 
 def test_whatever_the_embedded_environment_reads_is_in_the_wheel() -> None:

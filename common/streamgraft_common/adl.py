@@ -246,7 +246,7 @@ class Autoscaling(AdlModel):
 
     min_width: int = Field(default=1, ge=0)
     """Least width. 0: without records the region sleeps, and has no pods."""
-    max_width: int | None = None
+    max_width: int | None = Field(default=None, ge=1)
     """Largest width. Default: the region's."""
     metric: Literal["demand", "lag-utilization"] = "demand"
     """The signal that decides."""

@@ -226,7 +226,10 @@ def _check_packages() -> None:
     missing = [name for name in _OF_EXTRAS if importlib.util.find_spec(name) is None]
     if missing:
         named = ", ".join(missing)
-        raise LocalError(f"it needs more packages ({named}): pip install 'streamgraft[local]'")
+        raise LocalError(
+            f"it needs more packages ({named}): install Streamgraft with the extra `local`"
+            " (from its checkout: pip install '.[local]')"
+        )
 
 
 def _stop_reported(report: Report, running: Sequence[str]) -> AbstractContextManager[None]:

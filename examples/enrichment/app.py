@@ -1,9 +1,9 @@
 """Orders with what a slow service knows of their customers.
 
-Orders come from the topic `orders`. In a parallel region, keyed by customer, each customer of a
-batch is asked for once, several at a time, since the service takes its time and a CPU does nothing
-meanwhile. What an order costs then goes to the topic `invoices`. More load means more channels,
-and more questions at the same time.
+Orders come from the topic `enrichment-orders`. In a parallel region, keyed by customer, each
+customer of a batch is asked for once, several at a time, since the service takes its time and a CPU
+does nothing meanwhile. What an order costs then goes to the topic `invoices`. More load means more
+channels, and more questions at the same time.
 """
 
 import json
@@ -25,7 +25,7 @@ _TIMEOUT_SECONDS = 30
 
 app = sg.Application("enrichment", trigger_seconds=1.0)
 service = app.parameter("service-url", default="http://127.0.0.1:8090")
-orders = app.kafka_source("orders", topic="orders", schema=ORDER)
+orders = app.kafka_source("orders", topic="enrichment-orders", schema=ORDER)
 
 
 def ask(url: str, customer: int) -> dict[str, Any]:

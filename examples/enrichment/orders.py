@@ -1,7 +1,7 @@
 """Orders, the same for a seed.
 
 `python -m examples.enrichment.orders --bootstrap-servers HOST:PORT --count N` sends them to the
-topic `orders`.
+topic `enrichment-orders`.
 """
 
 import random
@@ -10,6 +10,7 @@ from typing import Any
 
 from examples.sending import Record, send
 
+TOPIC = "enrichment-orders"
 CUSTOMERS = 500
 
 
@@ -25,8 +26,8 @@ def orders(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
 
 
 def records(count: int) -> Iterator[Record]:
-    """Yield so many orders for the topic `orders`."""
-    return (("orders", order) for order in orders(count))
+    """Yield so many orders for the topic `enrichment-orders`."""
+    return ((TOPIC, order) for order in orders(count))
 
 
 if __name__ == "__main__":

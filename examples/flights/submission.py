@@ -5,13 +5,10 @@ import base64
 from examples.flights.settings import JOB, NAMESPACE, WARM_POOL
 from streamgraft_common import names
 from streamgraft_common.kube import KubeClient
+from streamgraft_common.own_conf import MAX_OFFSETS
 from streamgraft_common.resources import JOB as JOB_KIND
 
 MANAGER = "streamgraft-demo"
-
-
-MAX_OFFSETS = "spark.streamgraft.maxOffsetsPerTrigger"
-"""Setting of the PE runtime: records that one batch may take."""
 
 
 async def submit(client: KubeClient, bundle: bytes, service_url: str, batch_flights: int) -> None:

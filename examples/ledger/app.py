@@ -1,9 +1,9 @@
 """A ledger: payments become lines in files, each line once, whatever dies.
 
-Payments come from the topic `payments`. In a parallel region, keyed by account, they are booked.
-A sink function puts the lines of each batch aside, and a consistent region makes them final: with
-each cut the files of the batches that are in it move to `final`. The balances of accounts go to the
-topic `balances`, what was booked also to `booked`.
+Payments come from the topic `ledger-payments`. In a parallel region, keyed by account, they are
+booked. A sink function puts the lines of each batch aside, and a consistent region makes them
+final: with each cut the files of the batches that are in it move to `final`. The balances of
+accounts go to the topic `balances`, what was booked also to `booked`.
 """
 
 import json
@@ -18,7 +18,7 @@ PAYMENT = "id bigint, account string, cents bigint"
 
 app = sg.Application("ledger", trigger_seconds=1.0)
 folder = app.parameter("folder", default="/tmp/streamgraft-ledger")
-payments = app.kafka_source("payments", topic="payments", schema=PAYMENT)
+payments = app.kafka_source("payments", topic="ledger-payments", schema=PAYMENT)
 
 
 def staged(what: sg.Batch | sg.Cut) -> Path:

@@ -1,7 +1,7 @@
 """Payments, the same for a seed.
 
 `python -m examples.ledger.payments --bootstrap-servers HOST:PORT --count N` sends them to the topic
-`payments`.
+`ledger-payments`.
 """
 
 import random
@@ -10,6 +10,7 @@ from typing import Any
 
 from examples.sending import Record, send
 
+TOPIC = "ledger-payments"
 ACCOUNTS = 200
 _NOTHING = 0.02
 """Share of payments that move no money."""
@@ -24,8 +25,8 @@ def payments(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
 
 
 def records(count: int) -> Iterator[Record]:
-    """Yield so many payments for the topic `payments`."""
-    return (("payments", payment) for payment in payments(count))
+    """Yield so many payments for the topic `ledger-payments`."""
+    return ((TOPIC, payment) for payment in payments(count))
 
 
 if __name__ == "__main__":

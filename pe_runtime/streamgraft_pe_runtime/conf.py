@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from streamgraft_common.own_conf import OWN_PREFIX
+
 _SMALL_AND_CHEAP = {
     # One state partition per shard: a shard is one partition of its input anyway.
     "spark.sql.shuffle.partitions": "1",
@@ -41,7 +43,6 @@ _SMALL_AND_CHEAP = {
     "spark.kafka.consumer.cache.capacity": "512",
     "spark.cleaner.periodicGC.interval": "10min",
 }
-_OWN_PREFIX = "spark.streamgraft."
 ALIGN_SHARDS = "spark.streamgraft.alignShards"
 """Whether the shards of queries that start from now on are kept apart (scala/shards)."""
 SEND_TABLES = "spark.streamgraft.sendTables"
@@ -69,4 +70,4 @@ def spark_conf(name: str, slots: int, conf: Mapping[str, str]) -> dict[str, str]
 
 
 def _without_ours(conf: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in conf.items() if not name.startswith(_OWN_PREFIX)}
+    return {name: value for name, value in conf.items() if not name.startswith(OWN_PREFIX)}

@@ -18,6 +18,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Adl, Operator
 from streamgraft_common.batches import Batch
 from streamgraft_common.frames import row_of, told_apart
+from streamgraft_common.own_conf import DEFAULT_MAX_OFFSETS, MAX_OFFSETS
 from streamgraft_common.pe_metadata import InputPort, OutputPort, PeMetadata
 from streamgraft_pe_runtime import encoded, expressions, malformed, plan_scans, repeats
 from streamgraft_pe_runtime.application import Application
@@ -39,10 +40,6 @@ _KAFKA_TYPES = {
 }
 KAFKA_COLUMNS = ", ".join(f"{name} {kind}" for name, kind in _KAFKA_TYPES.items())
 """Those of a raw source; Spark's own has one more, `timestampType`."""
-MAX_OFFSETS_CONF = "spark.streamgraft.maxOffsetsPerTrigger"
-"""Spark setting: most records of an input that one batch takes, so that a batch (and with it the
-wait for a batch boundary) stays short behind a backlog."""
-_DEFAULT_MAX_OFFSETS = 20000
 READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
 """Records of transactions that are open or aborted are not for readers."""
 IMPATIENT = {"kafka.default.api.timeout.ms": "10000", "kafka.request.timeout.ms": "9000"}
@@ -112,7 +109,7 @@ class Inputs(Protocol):
 
 def batch_limit(metadata: PeMetadata) -> int:
     """Return how many records of an input one batch takes at most. Pure."""
-    return int(metadata.spark_conf.get(MAX_OFFSETS_CONF, _DEFAULT_MAX_OFFSETS))
+    return int(metadata.spark_conf.get(MAX_OFFSETS, DEFAULT_MAX_OFFSETS))
 
 
 def kafka_options(

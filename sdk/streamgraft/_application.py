@@ -21,6 +21,7 @@ from streamgraft._graph import (
     OutputMode,
     RegionNode,
 )
+from streamgraft._kafka_options import sink_errors, source_errors
 from streamgraft._location import caller
 from streamgraft._shared_streams import SharedStreams
 from streamgraft._streams import Parameter, Stream
@@ -30,6 +31,7 @@ from streamgraft_common.adl import (
     SplitOutput,
 )
 from streamgraft_common.batches import Batch
+from streamgraft_common.own_conf import conf_errors
 from streamgraft_common.worker_values import given
 
 if TYPE_CHECKING:
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
     SinkFunction = TypeVar("SinkFunction", bound=Callable[[DataFrame, Batch], None])
 
 _TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
-_DIVIDING = ("minpartitions", "maxrecordsperpartition")
-"""Options of Spark's Kafka source with which a partition is read by several tasks."""
 
 
 class Application(SharedStreams, ConsistentRegions, ClusterObjects):
@@ -74,6 +74,9 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
                     f"spark_conf[{setting!r}] is {value!r}, which can't write streams' timestamps",
                     "leave it out, or use CORRECTED",
                 )
+        texts = {name: value for name, value in self.spark_conf.items() if isinstance(value, str)}
+        for setting, remedy in conf_errors(texts):
+            self._reject(f"spark_conf[{setting!r}] is {texts[setting]!r}", remedy)
 
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -130,13 +133,8 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
             bootstrap_servers=bootstrap_servers,
             options=dict(options or {}),
         )
-        if divided := sorted(name for name in options or {} if name.lower() in _DIVIDING):
-            self._reject(
-                f"source {name!r} has the option {divided[0]}: several tasks would read parts of"
-                " one partition, and records of a key lose their order",
-                "leave it out; spark.streamgraft.maxOffsetsPerTrigger bounds a batch, and a region"
-                " spreads its work",
-            )
+        for problem, remedy in source_errors(name, kafka.options if kafka else {}):
+            self._reject(problem, remedy)
         if (format == "raw") == (schema is not None):
             found = f"{declared(format)['format']} and {'a' if schema else 'no'} schema"
             self._reject(
@@ -293,6 +291,8 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
             bootstrap_servers=bootstrap_servers,
             options=dict(options or {}),
         )
+        for problem, remedy in sink_errors(name, kafka.options if kafka else {}):
+            self._reject(problem, remedy)
         self._add(name, "kafka-sink", inputs=stream_names(input), kafka=kafka, apart=apart)
 
     def parallel(
@@ -313,6 +313,8 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
         for what, value in (("width", width), ("max_width", max_width)):
             if not isinstance(value, int) or isinstance(value, bool):
                 raise TypeError(f"{what} is {value!r}: use a whole number")
+        if not isinstance(autoscaling, Autoscaling | None):
+            raise TypeError(f"autoscaling is {autoscaling!r}: use sg.Autoscaling(...)")
         region = RegionNode(
             name,
             columns(key),

@@ -59,12 +59,22 @@ def build_bundle(
 ) -> BuiltBundle:
     """Return the bundle with what the build found out. Raises as `build` does."""
     module = path.absolute()
-    if not module.is_file() or module.suffix != ".py" or not module.stem.isidentifier():
+    if not module.exists():
+        raise BuildError(f"{path}: there is no such file")
+    if not module.is_file() or module.suffix != ".py":
         raise BuildError(f"{path}: name the Python file that holds the application")
+    if not module.stem.isidentifier():
+        raise BuildError(
+            f"{path}: {module.stem} can't be imported: rename the file to letters, digits and _,"
+            " as my_app.py"
+        )
     if missing := [str(item) for item in include if not item.exists()]:
         raise BuildError(f"--include {', '.join(missing)}: there is no such file or folder")
     if find_spec("pyspark") is None:
-        raise BuildError(f"{path} can't be planned: pip install 'streamgraft[spark]'")
+        raise BuildError(
+            f"{path} can't be planned without Spark: install Streamgraft with the extra `spark`"
+            " (from its checkout: pip install '.[spark]')"
+        )
     built = _built(module, parameters)
     if built.failure:
         raise BuildError(f"{path} can't be planned: {built.failure}; it needs Java 17 or newer")

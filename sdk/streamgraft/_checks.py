@@ -62,7 +62,27 @@ def notices(graph: Graph) -> list[Notice]:
     ]
     if not any(operator.kind in SINKS for operator in graph.operators):
         found.append(Notice(graph.location, "the application has no sink: it has no effect"))
-    return found
+    return [*found, *_returning(graph)]
+
+
+def _returning(graph: Graph) -> Iterator[Notice]:
+    """Yield the sinks whose records come back by a source."""
+
+    def places(kind: str) -> list[tuple[OperatorNode, tuple[str, str | None]]]:
+        return [
+            (operator, (operator.kafka.topic, operator.kafka.bootstrap_servers))
+            for operator in graph.operators
+            if operator.kind == kind and operator.kafka
+        ]
+
+    sources = {place: source.name for source, place in places("kafka-source")}
+    for sink, place in places("kafka-sink"):
+        if place in sources:
+            yield Notice(
+                sink.location,
+                f"sink {sink.name!r} writes topic {place[0]}, which source {sources[place]!r}"
+                " reads: its records come back into the application",
+            )
 
 
 def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
@@ -79,7 +99,7 @@ def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
             what = "operator" if name == operator.name else "stream"
             declared.append((what, name, operator.location, MAX_NAME))
     for what, name, location, longest in declared:
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             yield InvalidName(
                 location,
                 f"{what} name {name!r} is not valid",

@@ -66,6 +66,15 @@ def _queued(
     return False
 
 
+def exists(settings: Settings, topic: str) -> bool:
+    """Return whether a topic is there, or comes when it is written. Raises KafkaException.
+
+    A producer keeps records of a topic that is not there, and hopes for it.
+    """
+    found = Producer(dict(settings)).list_topics(topic, _REQUEST_SECONDS).topics[topic]
+    return found.error is None or found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
 def create(settings: Settings, topic: str, partitions: int) -> None:
     """Create a topic unless it is there. Raises KafkaException."""
     admin = AdminClient(dict(settings))  # it must live until the answer is there

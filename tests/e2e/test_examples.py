@@ -117,7 +117,7 @@ def enrichment() -> Example:
         for row in rows:
             assert row["discount"] == service.customer(row["customer"])["discount"]
 
-    records: list[Record] = [("orders", order) for order in given]
+    records: list[Record] = [(orders.TOPIC, order) for order in given]
     return Example("enrichment/app.py", records, "invoices", len(given), judge)
 
 
@@ -129,7 +129,7 @@ def ledger() -> Example:
     def judge(rows: Rows) -> None:
         assert sorted(row["id"] for row in rows) == wanted
 
-    records: list[Record] = [("payments", payment) for payment in given]
+    records: list[Record] = [(payments.TOPIC, payment) for payment in given]
     return Example("ledger/app.py", records, "booked", len(wanted), judge)
 
 
@@ -145,7 +145,7 @@ def test_the_files_of_the_ledger(cluster: Cluster, tmp_path: Path) -> None:
     application = tmp_path / "app.py"
     application.write_text(source.replace("/tmp/streamgraft-ledger", str(tmp_path)))
     with LiveJob.of(cluster, application) as job:
-        job.write("payments", given)
+        job.write(payments.TOPIC, given)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (found := final(tmp_path)) != booked(given):
             assert time.monotonic() < deadline, len(found)

@@ -132,13 +132,21 @@ def test_module_that_hides_another(tmp_path: Path) -> None:
         sg.build(file)
 
 
-@pytest.mark.parametrize("name", ["nowhere.py", "folder", "app.zip", "my-app.py"])
-def test_what_is_no_module(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nowhere.py", "there is no such file"),
+        ("folder", "name the Python file"),
+        ("app.zip", "name the Python file"),
+        ("my-app.py", "my-app can't be imported: rename the file"),
+    ],
+)
+def test_what_is_no_module(tmp_path: Path, name: str, why: str) -> None:
     """Only a Python file with an importable name is taken."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "app.zip").touch()
     (tmp_path / "my-app.py").touch()
-    with pytest.raises(sg.BuildError, match="name the Python file"):
+    with pytest.raises(sg.BuildError, match=why):
         sg.build(tmp_path / name)
 
 

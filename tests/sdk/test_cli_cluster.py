@@ -110,7 +110,8 @@ def test_submit_may_be_repeated_and_cancel_removes_all(
     job_path = JOB.path(namespace, "mine")
     config_map_path = f"/api/v1/namespaces/{namespace}/configmaps/mine-bundle"
 
-    assert command.succeed(*arguments) == f"Job mine submitted to namespace {namespace}\n"
+    said = f"Job mine submitted to namespace {namespace} of context "
+    assert command.succeed(*arguments).startswith(said)
     job, config_map = find(cluster, job_path), find(cluster, config_map_path)
     assert job
     assert config_map
@@ -132,7 +133,7 @@ def test_submit_may_be_repeated_and_cancel_removes_all(
     assert same_map["metadata"]["resourceVersion"] == config_map["metadata"]["resourceVersion"]
 
     *ending, gone = command.succeed("cancel", "mine").splitlines()
-    assert "Job mine ends: its pods stop" in ending[0]
+    assert "ends: its pods stop" in ending[0]
     assert gone == "Job mine is gone"
     assert find(cluster, job_path) is None
     assert find(cluster, config_map_path) is None
@@ -163,10 +164,13 @@ def test_submit_that_does_not_become_healthy_in_time(command: CommandLine, bundl
     command.succeed("cancel", "wordcount")
 
 
-def test_what_does_not_exist(namespace: str, command: CommandLine, bundle: Path) -> None:
+def test_what_does_not_exist(
+    cluster: Cluster, namespace: str, command: CommandLine, bundle: Path
+) -> None:
     """Each message names what is missing."""
-    assert f"job a in namespace {namespace} has no region b" in command.fail("scale", "a", "b", "2")
-    assert f"job a has no pods in namespace {namespace}" in command.fail("logs", "a")
+    here = f"namespace {namespace} of context {load_config(cluster.kubeconfig).context}"
+    assert f"job a in {here} has no region b" in command.fail("scale", "a", "b", "2")
+    assert f"job a has no pods in {here}" in command.fail("logs", "a")
     assert "processing element 3 of job a has no pods" in command.fail("logs", "a", "3")
     assert f"no job a is submitted in namespace {namespace}" in command.fail("ports", "a")
     assert '"nowhere" not found' in command.fail("submit", bundle, "-n", "nowhere")

@@ -92,9 +92,10 @@ def logs(file: Path, handler: type[BaseHTTPRequestHandler], *arguments: str) -> 
     return result
 
 
-def test_a_processing_element_has_the_pods_that_it_adopted(tmp_path: Path) -> None:
-    """Those of the warm pool keep their names."""
-    result = logs(tmp_path / "config", _Handler, "j", "1")
+@pytest.mark.parametrize("pe", ["1", "j-1"])
+def test_a_processing_element_has_the_pods_that_it_adopted(tmp_path: Path, pe: str) -> None:
+    """Those of the warm pool keep their names. `watch` and `top` show the name of the element."""
+    result = logs(tmp_path / "config", _Handler, "j", pe)
     assert result.stdout.splitlines() == [f"{pod}: line of {pod}" for pod in ("j-1-1", "j-warm-a")]
 
 

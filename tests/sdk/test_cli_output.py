@@ -11,12 +11,15 @@ import pytest
 import typer
 import yaml
 from tests.sdk.test_cli import description
+from tests.sdk.test_cli_rights import invoked, words
 from typer.testing import CliRunner
 
 from streamgraft._builder import BuiltBundle
 from streamgraft.cli import _build, _console
 from streamgraft.cli._app import app
 from streamgraft_local import Cluster, ComponentStatus
+
+__all__ = ["words"]
 
 PAGE = Path(__file__).parents[2] / "docs/operate/command-line.md"
 KNOWN = {
@@ -64,6 +67,15 @@ def test_status_has_the_addresses_that_scripts_need(
     assert printed("status", "-o", form)[0]["addresses"] is None
 
 
+def test_before_the_first_up_there_is_a_document_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAMGRAFT_HOME", str(tmp_path))
+    result = CliRunner().invoke(app, ["status", "-o", "json"])
+    assert json.loads(result.stdout) == {"components": [], "addresses": None}
+    assert (result.exit_code, "run `streamgraft up` first" in result.stderr) == (1, True)
+
+
 def test_up_prints_where_things_are(
     addresses: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,3 +116,20 @@ def test_the_page_names_each_command_that_prints_documents() -> None:
     rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert sorted(named) == sorted(with_documents(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("command", ["watch typo --once", "watch typo -o json", "top typo"])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_job_that_is_not_there_is_no_empty_table(
+    command: str, there: bool, words: dict[str, str], tmp_path: Path
+) -> None:
+    result, _ = invoked(command.replace("typo", "j") if there else command, words, tmp_path)
+    assert result.exit_code == (0 if there else 1), result.output
+    assert ("there is no job typo in namespace n of context c" in result.output) is not there
+
+
+def test_savepoints_of_a_job_that_was_never_there(words: dict[str, str], tmp_path: Path) -> None:
+    """Those of one that is gone are listed: they outlive it."""
+    result, _ = invoked("savepoint list typo", words, tmp_path)
+    assert result.exit_code == 1
+    assert "there is no job typo" in result.output

@@ -278,6 +278,16 @@ def test_what_the_operator_would_refuse_is_refused_here() -> None:
         outlook(submission(application(max_width=8)), running(submission()))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("maxOffsetPerTrigger", "9"), ("maxOffsetsPerTrigger", "9k")]
+)
+def test_settings_of_ours_in_a_job_are_known_and_numbers(name: str, value: str) -> None:
+    """Others would be dropped silently, or found wrong in the pods."""
+    settings = {"sparkConf": {f"spark.streamgraft.{name}": value}}
+    with pytest.raises(GraphError, match=f"sparkConf has spark.streamgraft.{name}={value}: "):
+        outlook(submission(processingElement=settings), None)
+
+
 def test_channels_to_which_the_same_happens_share_a_line() -> None:
     plan = outlook(submission(application(width=4)), None)
     lines = [line.split() for line in text(plan).splitlines() if "4: 0 to 3" in line]

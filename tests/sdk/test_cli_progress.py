@@ -65,7 +65,7 @@ def test_a_suite_tells_which_test_runs(capsys: pytest.CaptureFixture[str]) -> No
     [
         ("savepoint delete s", "Savepoint s goes: its copies are deleted first"),
         ("suite SUITE", "The last run of TestSuite t goes, with its pods and results"),
-        ("suite SUITE", "TestSuite t submitted to namespace n"),
+        ("suite SUITE", "TestSuite t submitted to namespace n of context c"),
     ],
 )
 def test_what_the_operator_does_is_told_before_it_is_done(

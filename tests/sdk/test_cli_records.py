@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+from confluent_kafka import KafkaError
 from typer.testing import CliRunner
 
 from streamgraft import _records
@@ -17,7 +18,11 @@ from streamgraft_local import Cluster
 NOBODY = ["--bootstrap-servers", "127.0.0.1:1"]
 
 
-def failure(*arguments: str, given: str = "") -> str:
+MOCK = [*NOBODY, "-X", "bootstrap.servers=", "-X", "test.mock.num.brokers=1"]
+"""Kafka's client plays brokers, which have every topic."""
+
+
+def failure(*arguments: str, given: str | bytes = "") -> str:
     """Return the error of a command."""
     result = CliRunner().invoke(app, ["records", *arguments], input=given)
     assert result.exit_code == 1, result.output
@@ -30,10 +35,25 @@ def failure(*arguments: str, given: str = "") -> str:
         ("[1]\n", [], "line 1 is not a JSON object"),
         ("\n{\n", [], "line 2 is not a JSON object"),
         ('{"a": 1}\n', ["--key", "b"], "line 1 has no 'b'"),
+        (b'{"a": 1}\n{"a": "\xff"}\n', [], "line 2 is not UTF-8"),
     ],
 )
-def test_lines_that_are_no_records(given: str, options: list[str], wanted: str) -> None:
-    assert wanted in failure("write", "t", *NOBODY, *options, given=given)
+def test_lines_that_are_no_records(given: str | bytes, options: list[str], wanted: str) -> None:
+    assert wanted in failure("write", "t", *MOCK, *options, given=given)
+
+
+def test_a_topic_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's client would wait for it, and then say that the brokers do not answer."""
+
+    class Producer:
+        def __init__(self, _: object) -> None: ...
+
+        def list_topics(self, topic: str, _: float) -> SimpleNamespace:
+            error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+            return SimpleNamespace(topics={topic: SimpleNamespace(error=error)})
+
+    monkeypatch.setattr(_records, "Producer", Producer)
+    assert "there is no topic typo: --create N" in failure("write", "typo", *NOBODY, given="{}")
 
 
 def test_a_cluster_that_is_named_has_its_own_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +130,7 @@ def test_records_go_in_and_out(cluster: Cluster, tmp_path: Path) -> None:
         return result.stdout.splitlines()
 
     assert "can't be read" in failure("read", topic, *servers)
+    assert "there is no topic" in failure("write", topic, str(file), *servers)
     written = succeed("write", topic, str(file), "--key", "user", "--create", "8")
     assert written == [f"3 records written to {topic}"]
     assert sorted(succeed("read", topic)) == lines

@@ -65,17 +65,17 @@ def test_state_that_goes_has_to_be_allowed() -> None:
 class OneJob(KubeClient):
     """An API server with a job that runs the application with `read` and `clean` apart."""
 
-    def __init__(self, *, hidden: bool = False) -> None:
+    def __init__(self, *, hidden: bool = False, **metadata: str) -> None:
         super().__init__(KubeConfig(server="http://127.0.0.1:1"))
+        self.metadata = {"name": "flights", "uid": "u", **metadata}
         self.stored: list[str] = []
         """Paths of what was applied, and no dry run."""
         self._hidden = hidden
 
     async def find(self, path: str, **query: str) -> Object | None:
         """Return the Job."""
-        metadata = {"name": "flights", "uid": "u"}
         spec = {"bundle": {"configMap": {"name": "b"}}}
-        return {"metadata": metadata, "spec": spec, "status": {}} if "jobs" in path else None
+        return {"metadata": self.metadata, "spec": spec, "status": {}} if "jobs" in path else None
 
     async def get(self, path: str, **query: str) -> Object:
         """Return the job's own ConfigMap, and nothing else."""
@@ -127,3 +127,25 @@ def test_a_job_that_may_not_be_looked_into_is_submitted(
     client = OneJob(hidden=True)
     run(client, tmp_path, monkeypatch, "submit")
     assert JOB.path("default", "flights") in client.stored
+
+
+def test_nothing_is_submitted_onto_a_job_that_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API server takes it, and the operator would delete it, the new bundle included."""
+    client = OneJob(deletionTimestamp="2026-01-01T00:00:00Z")
+    result = run(client, tmp_path, monkeypatch, "submit")
+    assert result.exit_code == 1
+    assert "job flights is being deleted" in " ".join(result.output.split())
+    assert client.stored == []
+
+
+async def test_a_job_that_is_deleted_meanwhile_is_not_called_submitted() -> None:
+    class Going(OneJob):
+        async def apply(self, path: str, body: Object, manager: str, **query: str) -> Object:
+            gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+            return {**body, "metadata": {**body["metadata"], **gone}}
+
+    spec = {"bundle": {"configMap": {"name": "b"}}}
+    with pytest.raises(CommandError, match="job flights is being deleted"):
+        await _submit.apply(Cluster(Going(), "default"), "flights", spec, "d")

@@ -70,7 +70,7 @@ COMMANDS = {
     "console": "console --adapter ADAPTER",
     "savepoint create": "savepoint create j --name new",
     "savepoint list": "savepoint list",
-    "savepoint restore": "savepoint restore s",
+    "savepoint restore": "savepoint restore s --yes",
     "savepoint delete": "savepoint delete s",
     "suite": "suite SUITE --bundle BUNDLE",
     "doctor": "doctor",

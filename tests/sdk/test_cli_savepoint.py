@@ -126,7 +126,7 @@ def test_savepoint_is_taken_refused_where_it_does_not_fit_restored_and_deleted(
     assert min(count for _, count in fork) > 200 // KEYS  # what was counted before isn't again
 
     same = written(tmp_path, streams, "same")
-    run("savepoint", "restore", "first", same, "--wait")
+    run("savepoint", "restore", "first", same, "--yes", "--wait")
     assert min(count for _, count in streams.counted(f"{streams.source}-same")) > 200 // KEYS
     run("savepoint", "delete", "first")
     assert not list(cluster.checkpoints.glob("*/savepoints/first"))
@@ -146,6 +146,6 @@ def test_transform_with_state_is_restored_with_its_key_groups_only(
     assert "that of counted (Spark's transformWithStateInPandasExec)" in refused
     assert "keep max_width=4" in refused
     same = written(tmp_path, streams, "same", TRANSFORM_WITH_STATE)
-    run("savepoint", "restore", "first", same, "--wait")
+    run("savepoint", "restore", "first", same, "--yes", "--wait")
     streams.send(80)
     assert min(count for _, count in streams.counted(f"{streams.source}-same")) > 80 // KEYS

@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.sdk import test_cli_rights
+from tests.sdk.test_cli import bundle
 from tests.sdk.test_cli_rights import BECOMES, invoked, words
 
 __all__ = ["words"]
@@ -56,4 +57,14 @@ def test_a_place_that_takes_no_results_is_refused_before_anything_runs(
     result, seen = invoked("suite SUITE --junit RESULTS", words, tmp_path)
     assert result.exit_code != 0
     assert why in " ".join(result.output.split())
+    assert seen.used == set()
+
+
+def test_a_bundle_that_can_not_be_uploaded_leaves_the_last_run_as_it_is(
+    words: dict[str, str], tmp_path: Path
+) -> None:
+    words["BUNDLE"] = str(bundle(tmp_path, 1_200_000))
+    result, seen = invoked("suite SUITE --bundle BUNDLE", words, tmp_path)
+    assert result.exit_code == 1
+    assert "a ConfigMap carries 900,000" in " ".join(result.output.split())
     assert seen.used == set()

@@ -4,8 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 
+from streamgraft.cli import _cluster
 from streamgraft.cli._embedded import offer_tools
+from streamgraft.cli._options import Target
 from streamgraft.cli._progress import display
 from streamgraft_local.toolchain import java
 from streamgraft_local.toolchain.cache import Cache
@@ -41,3 +44,26 @@ def test_without_an_environment_and_a_java_of_the_machine_there_is_one(
     told = capsys.readouterr()
     assert "Java from PyPI" in told.err
     assert told.out == ""
+
+
+async def test_commands_tell_which_cluster_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without options it is another one once the embedded environment is down."""
+    file = tmp_path / "config"
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "contexts": [{"name": "prod", "context": {"cluster": "c", "namespace": "team"}}],
+        "current-context": "prod",
+    }
+    file.write_text(yaml.safe_dump(config))
+    monkeypatch.setenv("KUBECONFIG", str(file))
+
+    async def place(target: Target, embedded: Path | None) -> str:
+        monkeypatch.setattr(_cluster, "running_kubeconfig", lambda: embedded)
+        async with _cluster.connected(target) as cluster:
+            return cluster.place
+
+    assert await place(Target(), file) == "namespace team of the embedded environment"
+    assert await place(Target(), None) == "namespace team of context prod"
+    assert await place(Target(kubeconfig=file), file) == "namespace team of context prod"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas
 import pytest
+from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 import streamgraft as sg
@@ -387,18 +388,6 @@ def test_settings_that_the_runtime_does_not_survive_are_refused() -> None:
     assert "can't write streams' timestamps" in only_error(app, sg.InvalidArgument).problem
 
 
-@pytest.mark.parametrize("option", ["minPartitions", "maxrecordsperpartition"])
-def test_options_that_divide_a_partition_are_refused(option: str) -> None:
-    """Several tasks would read it, at one time."""
-    app = sg.Application("flights")
-    app.kafka_source("flights", topic="flights", schema=SCHEMA, options={option: "8"})
-    error = only_error(app, sg.InvalidArgument)
-    assert error.problem == (
-        f"source 'flights' has the option {option}: several tasks would read parts of one"
-        " partition, and records of a key lose their order"
-    )
-
-
 def test_what_is_no_stream_is_refused_at_once() -> None:
     """The traceback ends in the line that passes it."""
     app, _ = application()
@@ -410,6 +399,22 @@ def test_what_is_no_stream_is_refused_at_once() -> None:
         wide: Any = width
         with pytest.raises(TypeError, match="use a whole number"):
             app.parallel("region", key="carrier", max_width=wide)
+    settings: Any = {"max_width": 3}
+    with pytest.raises(TypeError, match=r"use sg\.Autoscaling"):
+        app.parallel("region", key="carrier", max_width=4, autoscaling=settings)
+
+
+@pytest.mark.parametrize("name", [None, 3])
+def test_a_name_that_is_no_text_is_told_like_any_other(name: Any) -> None:
+    app = sg.Application("flights")
+    app.kafka_source(name, topic="flights", schema=SCHEMA)
+    assert f"operator name {name!r} is not valid" in only_error(app, sg.InvalidName).problem
+
+
+def test_a_largest_width_of_none_is_no_width() -> None:
+    """It would be the region's, as if nothing was said."""
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        sg.Autoscaling(max_width=0)
 
 
 def test_one_key_column_may_be_a_text() -> None:
@@ -571,6 +576,17 @@ def test_notices() -> None:
         "nothing reads stream 'flights'",
         "the application has no sink: it has no effect",
     ]
+
+
+def test_a_sink_that_writes_what_a_source_reads_is_noticed() -> None:
+    """It is a loop over Kafka, which is seldom meant. At other brokers it is another topic."""
+    app, flights = application()
+    app.kafka_sink("copy", input=flights, topic="flights", bootstrap_servers="other:9092")
+    assert notices(app.graph) == []
+    app.kafka_sink("back", input=flights, topic="flights")
+    assert check(app.graph) == []
+    (notice,) = notices(app.graph)
+    assert notice.text.startswith("sink 'back' writes topic flights, which source 'flights' reads")
 
 
 def test_bind_gives_parameters_their_values() -> None:

@@ -15,6 +15,7 @@ from streamgraft._builder import _zip
 from streamgraft.cli import _restore
 from streamgraft.cli._app import app
 from streamgraft.cli._cluster import Cluster
+from streamgraft.cli._output import CommandError
 from streamgraft.cli._restore import announced, notes
 from streamgraft_common.bundle import ADL_FILE
 from streamgraft_common.kube import KubeClient, KubeConfig, NotFound
@@ -88,15 +89,21 @@ class OneSavepoint(KubeClient):
         return body
 
 
-def restored(client: OneSavepoint, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Result:
-    """Restore the savepoint."""
+def restored(
+    client: OneSavepoint,
+    monkeypatch: pytest.MonkeyPatch,
+    *arguments: object,
+    answer: str | None = None,
+) -> Result:
+    """Restore the savepoint; `answer`: what somebody at a terminal says, None: --yes."""
 
     @asynccontextmanager
     async def connected(_: object) -> AsyncIterator[Cluster]:
         yield Cluster(client, "default")
 
     monkeypatch.setattr(_restore, "connected", connected)
-    return CliRunner().invoke(app, ["savepoint", "restore", "first", *map(str, arguments)])
+    words = ["savepoint", "restore", "first", *map(str, arguments)]
+    return CliRunner().invoke(app, words if answer is not None else [*words, "--yes"], answer)
 
 
 def refused(client: OneSavepoint, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> str:
@@ -183,3 +190,44 @@ def test_a_savepoint_that_goes_or_is_not_complete_cancels_nothing(
 ) -> None:
     """Also where no application is named, and its bundle is looked for in the savepoint."""
     assert why in refused(OneSavepoint(status, **metadata), monkeypatch)
+
+
+def test_a_job_that_is_replaced_goes_only_if_somebody_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a terminal nobody can; a job that is not there needs no leave."""
+    client, file = OneSavepoint({"jobSpec": {}}), bundle(tmp_path)
+    unasked = restored(client, monkeypatch, file, answer="")
+    assert unasked.exit_code == 1
+    assert "job flights in namespace default would be cancelled" in " ".join(unasked.output.split())
+    monkeypatch.setattr(_restore, "is_terminal", lambda: True)
+    no = restored(client, monkeypatch, file, answer="n\n")
+    assert no.exit_code == 1
+    assert (
+        "Job flights in namespace default is cancelled and started anew from the savepoint. Go on?"
+        in no.output
+    )
+    assert client.job
+    assert client.wrote == []
+    assert restored(client, monkeypatch, file, answer="y\n").exit_code == 0
+    client.job = None
+    new = restored(client, monkeypatch, file, answer="")
+    assert (new.exit_code, "Go on?" in new.output) == (0, False)
+
+
+@pytest.mark.parametrize(("given", "seconds"), [((), 480), (("--timeout", "900"), 900)])
+def test_a_job_that_does_not_go_in_time_is_waited_for_by_another_run(
+    given: tuple[str, ...], seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stopped by then, so the command says how the new one comes."""
+    waited = []
+
+    async def cancel(cluster: Cluster, job: str, timeout_seconds: float) -> bool:
+        waited.append(timeout_seconds)
+        raise CommandError(f"job {job} is deleted, but not gone")
+
+    monkeypatch.setattr(_restore, "cancel", cancel)
+    client = OneSavepoint({"jobSpec": {}})
+    why = refused(client, monkeypatch, bundle(tmp_path), *given)
+    assert "but not gone, so nothing was started: run this command again" in why
+    assert waited == [seconds]

@@ -94,3 +94,14 @@ def test_names_of_cuts_and_rollbacks_are_not_for_users(
     result = run(Objects(BEGINS), monkeypatch, "create", "flights", "--name", name)
     assert result.exit_code == 1
     assert "choose another one" in " ".join(result.output.split())
+
+
+def test_the_list_says_why_there_is_no_savepoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a column that it has only if one of them has something to say."""
+    client = Objects(BEGINS)
+    assert "Message" not in run(client, monkeypatch, "list").output
+    assert client.savepoint
+    client.savepoint["status"] = {"phase": "Failed", "message": "no space left"}
+    failed = run(client, monkeypatch, "list").output
+    assert "Message" in failed
+    assert "no space left" in failed

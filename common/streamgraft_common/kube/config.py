@@ -36,6 +36,8 @@ class KubeConfig:
     """The name in the server's certificate, if it is not that of the URL."""
     proxy: str | None = None
     """URL of an HTTP proxy on the way to the server."""
+    context: str | None = None
+    """Name of the kubeconfig's context; None: a pod's own cluster."""
 
     def bearer_token(self) -> str | None:
         """Return the token to send, or None. Raises ConfigError if a new one can't be had."""
@@ -142,5 +144,6 @@ def _from_kubeconfig(entry: Chosen) -> KubeConfig:
         insecure=bool(cluster.values.get("insecure-skip-tls-verify")),
         tls_server_name=cluster.values.get("tls-server-name"),
         proxy=cluster.values.get("proxy-url"),
+        context=entry.context,
         **credentials,
     )

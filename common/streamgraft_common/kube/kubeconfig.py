@@ -45,6 +45,7 @@ class Entry:
 class Chosen:
     """What a context means."""
 
+    context: str
     cluster: Entry
     user: Entry
     namespace: str
@@ -73,7 +74,7 @@ def chosen(paths: Sequence[Path], context_name: str | None) -> Chosen:
     except (AttributeError, KeyError, TypeError, StopIteration) as error:
         message = f"kubeconfig {files} has no usable context {name or ''}: {error!r}"
         raise ConfigError(message) from error
-    found = Chosen(cluster, user, context.get("namespace") or "default")
+    found = Chosen(str(name), cluster, user, context.get("namespace") or "default")
     _refuse_what_would_be_dropped(found)
     return found
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from streamgraft_common.content import Change, Content, classify
+from streamgraft_common.own_conf import OWN_PREFIX
 from streamgraft_common.pe_metadata import PeMetadata
 
 _LENGTH = 16
@@ -37,8 +38,6 @@ _REHEARSAL = frozenset({"rehearsal"})
 """Matters to drivers that wait in a pool."""
 _CODE = frozenset({"code"})
 _DRIVER = frozenset({"slots", "code_in_place"})
-_LIVE_CONF = "spark.streamgraft."
-"""Beginning of the Spark settings that a running driver can change; all others are the JVM's."""
 
 
 def content_of(metadata: PeMetadata, settings_id: str) -> Content:
@@ -113,7 +112,7 @@ def _parts(metadata: PeMetadata) -> dict[_Part, dict[str, Any]]:
     queries'."""
     document = metadata.model_dump(mode="json", exclude=_UNNOTICED, exclude_defaults=True)
     conf = document.pop("spark_conf", {})
-    live = {name: conf[name] for name in conf if name.startswith(_LIVE_CONF)}
+    live = {name: conf[name] for name in conf if name.startswith(OWN_PREFIX)}
     ports = {side: document.pop(side) for side in ("inputs", "outputs")}
     numbers = {side: [_note(port) for port in ports[side]] for side in ports}
     driver, code, place, rehearsal = (

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from streamgraft_common import names
 from streamgraft_common.bundle import Bundle
 from streamgraft_common.edits import SAVE
+from streamgraft_common.own_conf import conf_errors
 from streamgraft_common.pe_metadata import BundlePlace
 from streamgraft_common.resources import JobSpec
 from streamgraft_operator.graph.logical import logical_model
@@ -58,6 +59,7 @@ class Submission:
     def topology(self, widths: Mapping[str, int]) -> Topology:
         """Return the topology for such widths. Raises GraphError."""
         _check_name(self.job)
+        _check_conf(self.spec.processing_element.spark_conf)
         origin, mounted = self.spec.savepoint, self.spec.bundle.mounted(self.job)
         context = JobContext(
             namespace=self.namespace,
@@ -118,6 +120,11 @@ def check_region(max_width: int, key: list[str], planned: PlannedRegion) -> None
             f" partitioned by them: for another max_width {SAVE} and restore it with this"
             " application, or cancel the job and submit it anew, or rename the region"
         )
+
+
+def _check_conf(conf: Mapping[str, str]) -> None:
+    for name, remedy in conf_errors(conf):
+        raise GraphError(f"processingElement.sparkConf has {name}={conf[name]}: {remedy}")
 
 
 def _check_name(name: str) -> None:

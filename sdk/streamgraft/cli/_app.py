@@ -239,7 +239,7 @@ def plan(
 def cancel(
     context: typer.Context,
     job: options.Job,
-    timeout: options.Timeout = 120.0,
+    timeout: options.Timeout = 480.0,
     output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:

@@ -19,8 +19,7 @@ def run(target: Target, job: str, timeout_seconds: float) -> None:
 async def _cancel(target: Target, job: str, timeout_seconds: float) -> None:
     async with connected(target) as cluster:
         existed = await cancel(cluster, job, timeout_seconds)
-        place = f"namespace {cluster.namespace}"
-        output.say(f"Job {job} is gone" if existed else f"There is no job {job} in {place}")
+        output.say(f"Job {job} is gone" if existed else f"There is no job {job} in {cluster.place}")
         output.result({"job": job, "namespace": cluster.namespace, "existed": existed})
 
 
@@ -30,7 +29,10 @@ async def cancel(cluster: Cluster, job: str, timeout_seconds: float) -> bool:
     existed = await _delete(cluster, path)
     told = output.Told()
     if existed:
-        told.say(f"Job {job} ends: its pods stop after their batches, then its topics go")
+        told.say(
+            f"Job {job} in {cluster.place} ends:"
+            " its pods stop after their batches, then its topics go"
+        )
 
     async def gone() -> bool:
         item = await cluster.client.find(path)

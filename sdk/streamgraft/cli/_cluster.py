@@ -12,6 +12,7 @@ from streamgraft.cli._output import CommandError
 from streamgraft_common import names
 from streamgraft_common.kube import ApiError, KubeClient, load_config
 from streamgraft_common.kube.client import Object
+from streamgraft_common.resources import JOB
 
 MANAGER = "streamgraft-cli"
 """Field manager of everything that the command line applies."""
@@ -25,6 +26,13 @@ class Cluster:
 
     client: KubeClient
     namespace: str
+    name: str = ""
+    """Which cluster it is, for people; empty: nothing is said of it."""
+
+    @property
+    def place(self) -> str:
+        """The namespace and the cluster, as they are told."""
+        return f"namespace {self.namespace}" + (f" of {self.name}" if self.name else "")
 
     def core(self, plural: str, name: str | None = None) -> str:
         """Return the URL path of a collection of core objects, or of one object."""
@@ -44,8 +52,11 @@ async def connected(target: Target) -> AsyncIterator[Cluster]:
     if target.may_be_embedded:
         path = running_kubeconfig()
     config = load_config(path, target.context)
+    name = f"context {config.context}" if config.context else "this pod's cluster"
+    if target.may_be_embedded and path:
+        name = "the embedded environment"
     async with KubeClient(config, environment_proxies=True) as client:
-        yield Cluster(client, target.namespace or config.namespace)
+        yield Cluster(client, target.namespace or config.namespace, name)
 
 
 async def until(problem: str, done: Callable[[], Awaitable[bool]], timeout_seconds: float) -> None:
@@ -55,6 +66,12 @@ async def until(problem: str, done: Callable[[], Awaitable[bool]], timeout_secon
         if time.monotonic() > deadline:
             raise CommandError(f"{problem} after {timeout_seconds:.0f} s")
         await asyncio.sleep(_POLL_SECONDS)
+
+
+async def refuse_unknown(cluster: Cluster, job: str) -> None:
+    """Raise CommandError if there is no job of this name."""
+    if await cluster.client.find(JOB.path(cluster.namespace, job)) is None:
+        raise CommandError(f"there is no job {job} in {cluster.place}")
 
 
 def not_installed(error: ApiError) -> bool:

@@ -58,11 +58,16 @@ def status(form: str) -> None:
     from rich.console import Console
 
     from streamgraft.cli._tables import table
-    from streamgraft_local import Cluster
+    from streamgraft_local import Cluster, LocalError
 
     cluster = Cluster()
-    components = cluster.status()
     runs = bool(cluster.leftovers())
+    try:
+        components = cluster.status()
+    except LocalError:  # it was never up
+        if form != "text" and not runs:
+            output.document({"components": [], "addresses": None}, form)
+        raise
     if form == "text":
         rows = table("Embedded environment", "Component", "State", "Process")
         for item in components:

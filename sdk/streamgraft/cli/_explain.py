@@ -95,7 +95,7 @@ async def _region(cluster: Cluster, name: str) -> Facts:
         return await cluster.client.get(path)
     except NotFound as error:
         if f"{cluster.namespace}/{name}" in error.message:
-            raise CommandError(f"no region {name} in namespace {cluster.namespace}") from error
+            raise CommandError(f"no region {name} in {cluster.place}") from error
         raise CommandError(
             "the cluster has no metrics adapter of this release, which alone can explain it:"
             " `streamgraft doctor` says who serves the metrics"

@@ -15,18 +15,21 @@ _LOOK_SECONDS = 2.0
 """Between two looks for new pods."""
 
 
-def run(target: Target, job: str, pe: int | None, follow: bool, tail: int) -> None:
-    """Print the last `tail` lines of each pod, prefixed by its name if there are several."""
+def run(target: Target, job: str, pe: str | None, follow: bool, tail: int) -> None:
+    """Print the last `tail` lines of each pod, prefixed by its name if there are several.
+
+    `pe`: the id or the name of the processing element that is meant; None: all.
+    """
     with suppress(KeyboardInterrupt):
         asyncio.run(_logs(target, job, pe, follow, tail))
 
 
-async def _logs(target: Target, job: str, pe: int | None, follow: bool, tail: int) -> None:
+async def _logs(target: Target, job: str, pe: str | None, follow: bool, tail: int) -> None:
     async with connected(target) as cluster:
         pods = await _pods(cluster, job, pe)
         if not pods:
             what = f"job {job}" if pe is None else f"processing element {pe} of job {job}"
-            raise CommandError(f"{what} has no pods in namespace {cluster.namespace}")
+            raise CommandError(f"{what} has no pods in {cluster.place}")
         if follow:
             await _follow(cluster, job, pe, tail)
             return
@@ -42,15 +45,15 @@ async def _logs(target: Target, job: str, pe: int | None, follow: bool, tail: in
             raise CommandError("no pod has a log yet") from refused[0]
 
 
-async def _pods(cluster: Cluster, job: str, pe: int | None) -> list[str]:
+async def _pods(cluster: Cluster, job: str, pe: str | None) -> list[str]:
     items = await cluster.of_job(cluster.core("pods"), job)
     if pe is not None:  # pods of a warm pool keep their names, so those do not tell
-        wanted = names.pe_name(job, pe)
+        wanted = names.pe_name(job, int(pe)) if pe.isdecimal() else pe
         items = [item for item in items if item["metadata"]["labels"].get(names.LABEL_PE) == wanted]
     return sorted(item["metadata"]["name"] for item in items)
 
 
-async def _follow(cluster: Cluster, job: str, pe: int | None, tail: int) -> None:
+async def _follow(cluster: Cluster, job: str, pe: str | None, tail: int) -> None:
     """Print new lines of all pods, also of those that come later, until the job has none."""
     copies: dict[str, asyncio.Task[None]] = {}
     query = {"tailLines": str(tail), "follow": "true"}

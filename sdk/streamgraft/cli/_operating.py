@@ -37,7 +37,10 @@ def doctor(
 def logs(
     context: typer.Context,
     job: options.Job,
-    pe: Annotated[int | None, typer.Argument(help="Id of one processing element.")] = None,
+    pe: Annotated[
+        str | None,
+        typer.Argument(help="One processing element: its id, or its name as in `watch`."),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("-f", "--follow", help="Go on with new lines, and with new pods.")
     ] = False,

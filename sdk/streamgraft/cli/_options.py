@@ -31,7 +31,11 @@ JobName: TypeAlias = Annotated[
 ]
 Parameters: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--param", metavar="KEY=VALUE", help="Submission-time value."),
+    typer.Option(
+        "--param",
+        metavar="KEY=VALUE",
+        help="Submission-time value; a submit that does not name it sets the default.",
+    ),
 ]
 Widths: TypeAlias = Annotated[
     list[str] | None,

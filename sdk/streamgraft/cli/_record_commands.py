@@ -21,7 +21,7 @@ def write_records(
     context: typer.Context,
     topic: str,
     file: Annotated[
-        typer.FileText,
+        typer.FileBinaryRead,
         typer.Argument(help="A JSON object a line; default: standard input."),
     ] = "-",  # type: ignore[assignment]
     key: Annotated[

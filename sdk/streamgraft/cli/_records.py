@@ -32,7 +32,7 @@ def settings(target: Target, servers: str | None, properties: list[str]) -> dict
 def write(
     client: dict[str, str],
     topic: str,
-    lines: Iterable[str],
+    lines: Iterable[bytes],
     key: str | None,
     partitions: int | None,
 ) -> None:
@@ -40,6 +40,8 @@ def write(
     try:
         if partitions is not None:
             records.create(client, topic, partitions)
+        elif not records.exists(client, topic):
+            raise CommandError(f"there is no topic {topic}: --create N makes it, with N partitions")
         written = records.write(client, topic, _parsed(lines, key), key)
     except (KafkaException, TimeoutError) as error:
         raise CommandError(f"topic {topic} can't be written: {error}") from error
@@ -59,12 +61,16 @@ def read(client: dict[str, str], topic: str, count: int | None, follow: bool) ->
         raise CommandError(f"topic {topic} can't be read: {error}") from error
 
 
-def _parsed(lines: Iterable[str], key: str | None) -> Iterator[dict[str, Any]]:
+def _parsed(lines: Iterable[bytes], key: str | None) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
+        except UnicodeDecodeError as error:
+            raise CommandError(
+                f"line {number} is not UTF-8; those before it are written"
+            ) from error
         except ValueError as error:
             row = error
         if not isinstance(row, dict):

@@ -8,11 +8,12 @@ from pydantic import ValidationError
 from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._plan_compare import Outlook, outlook
-from streamgraft.cli._plan_state import edited, running
+from streamgraft.cli._plan_state import RunningJob, edited, running
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.edits import EditRefused, allow
 from streamgraft_common.kube import ApiError
+from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB
 from streamgraft_operator.graph import GraphError, Submission
 
@@ -20,6 +21,27 @@ from streamgraft_operator.graph import GraphError, Submission
 def refused(error: GraphError | EditRefused) -> CommandError:
     """Return what is told of a submission that the operator would refuse."""
     return CommandError(f"the operator would refuse this: {error}")
+
+
+def check_stays(job: Object) -> None:
+    """Raise CommandError for a Job that is being deleted."""
+    metadata = job["metadata"]
+    if "deletionTimestamp" in metadata:
+        raise CommandError(
+            f"job {metadata['name']} is being deleted, and what is submitted now would go with it:"
+            f" `streamgraft cancel {metadata['name']}` waits until it is gone; then try again"
+        )
+
+
+async def refuse_deleted(cluster: Cluster, name: str) -> None:
+    """Raise CommandError if a job is being deleted. Of one that we may not see, the answer to what
+    is applied tells."""
+    try:
+        job = await cluster.client.find(JOB.path(cluster.namespace, name))
+    except ApiError:
+        return
+    if job is not None:
+        check_stays(job)
 
 
 def check_edit(plan: Outlook) -> None:
@@ -45,17 +67,19 @@ async def parameters_of(
         return asked  # what is wrong is told by what follows
 
 
-async def check_submission(cluster: Cluster, name: str, data: bytes, spec: dict[str, Any]) -> None:
-    """Raise CommandError if a job that runs can't become this.
+async def check_submission(
+    cluster: Cluster, name: str, data: bytes, spec: dict[str, Any]
+) -> RunningJob | None:
+    """Return the job that runs, as far as there is one and we may see it.
 
-    Of one that does not run yet, or that we may not see, the operator tells.
+    Raises CommandError if it can't become this. Of one that does not run yet the operator tells.
     """
     try:
         job = await running(cluster, name)
     except (ApiError, ValidationError):
-        return
+        return None
     if job is None or not job.stages:
-        return
+        return job
     bundle = read_bundle(data)
     submission = Submission(
         namespace=cluster.namespace,
@@ -69,3 +93,4 @@ async def check_submission(cluster: Cluster, name: str, data: bytes, spec: dict[
         check_edit(outlook(job.placed(submission), job))
     except GraphError as error:
         raise refused(error) from error
+    return job

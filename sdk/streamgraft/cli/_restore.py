@@ -51,7 +51,9 @@ _SUBMITTED = ("bundle", "parameters")
 """Of a Job's spec, what any `submit` names or takes away."""
 _OF_ONE_EDIT = ("dropState", "changedStreams")
 """What was allowed for the last edit before the savepoint, and is for no other."""
-_CANCEL_SECONDS = 120.0
+_CANCEL_SECONDS = 480.0
+"""At least so long the job that is replaced is waited for. The operator waits up to 300 s for its
+pods and 120 s for Kafka; who gives up before it does has stopped one job and started none."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,14 @@ class Restore:
     """Whether to go on without asking, whatever it takes."""
 
 
-def run(target: Target, restore: Restore, wait_seconds: float | None) -> None:
-    """Restore; with `wait_seconds` wait until the job is healthy."""
+def run(target: Target, restore: Restore, timeout_seconds: float, *, wait: bool) -> None:
+    """Restore; with `wait` until the job is healthy, or the time is over."""
     if restore.job and restore.fork:
         raise CommandError("--job replaces a job, --as makes a further one: give one of them")
-    asyncio.run(_restore(target, restore, wait_seconds))
+    asyncio.run(_restore(target, restore, timeout_seconds, wait))
 
 
-async def _restore(target: Target, restore: Restore, wait_seconds: float | None) -> None:
+async def _restore(target: Target, restore: Restore, seconds: float, wait: bool) -> None:
     async with connected(target) as cluster:
         saved = await find(cluster, restore.savepoint)
         status = status_of(saved)
@@ -103,17 +105,18 @@ async def _restore(target: Target, restore: Restore, wait_seconds: float | None)
         exists = await cluster.client.find(JOB.path(cluster.namespace, name)) is not None
         if exists and restore.fork:
             raise CommandError(f"there is a job {name} already: choose another name, or cancel it")
-        _announce(notes(status, work, spec), ask=not restore.yes and sys.stdin.isatty())
+        replaced = f"{name} in {cluster.place}" if exists else None
+        _announce(notes(status, work, spec), replaced, yes=restore.yes)
         if exists:
             output.say(f"Cancelling job {name}")
-            await cancel(cluster, name, _CANCEL_SECONDS)
+            await _cancelled(cluster, name, restore, max(seconds, _CANCEL_SECONDS))
         if file is None:
             await upload(cluster, name, data)
         applied = await apply(cluster, name, spec, bundle.digest)
         await _keep(cluster, name, spec)
-        output.say(f"Job {name} starts from savepoint {restore.savepoint}")
-        if wait_seconds is not None:
-            await wait_healthy(cluster, applied, bundle.digest, wait_seconds)
+        output.say(f"Job {name} in {cluster.place} starts from savepoint {restore.savepoint}")
+        if wait:
+            await wait_healthy(cluster, applied, bundle.digest, seconds)
             output.say(f"Job {name} is healthy")
         output.result(await cluster.client.get(JOB.path(cluster.namespace, name)))
 
@@ -235,11 +238,42 @@ def _place(spec: dict[str, Any], status: SavepointStatus) -> str:
     )
 
 
-def _announce(notes: list[str], *, ask: bool) -> None:
+def is_terminal() -> bool:
+    """Whether somebody is there to be asked."""
+    return sys.stdin.isatty()
+
+
+def _announce(notes: list[str], replaced: str | None, *, yes: bool) -> None:
+    """Say what the user has to know, and ask whether to go on; `replaced`: the job that goes.
+
+    Without a terminal nobody can be asked: raises CommandError then if a job would go unasked.
+    """
     for note in notes:
         output.say(note)
-    if notes and ask:
-        typer.confirm("Go on?", abort=True, err=True)
+    if yes or not (notes or replaced):
+        return
+    if is_terminal():
+        goes = (
+            f"Job {replaced} is cancelled and started anew from the savepoint. " if replaced else ""
+        )
+        typer.confirm(f"{goes}Go on?", abort=True, err=True)
+    elif replaced:
+        raise CommandError(
+            f"job {replaced} would be cancelled and started anew from the savepoint, and without a"
+            " terminal nobody can be asked: say --yes, or --as NAME for a further job"
+        )
+
+
+async def _cancelled(cluster: Cluster, job: str, restore: Restore, seconds: float) -> None:
+    """Cancel the job that is replaced. Raises CommandError if it is not gone in time."""
+    try:
+        await cancel(cluster, job, seconds)
+    except CommandError as error:
+        # The job's bundle goes with it, so it can't be found once more.
+        application = "" if restore.application else " with the application behind the savepoint"
+        raise CommandError(
+            f"{error}, so nothing was started: run this command again{application}"
+        ) from error
 
 
 async def _bundle(

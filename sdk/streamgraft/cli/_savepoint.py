@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from streamgraft.cli import _output as output
-from streamgraft.cli._cluster import Cluster, connected, not_installed, until
+from streamgraft.cli._cluster import Cluster, connected, not_installed, refuse_unknown, until
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._tables import table
@@ -43,7 +43,7 @@ async def find(cluster: Cluster, name: str) -> Object:
     if item is None:
         known = [item["metadata"]["name"] for item in await _items(cluster)]
         raise CommandError(
-            f"there is no savepoint {name} in namespace {cluster.namespace}"
+            f"there is no savepoint {name} in {cluster.place}"
             + (f": it has {', '.join(known)}" if known else "")
         )
     return item
@@ -70,8 +70,7 @@ def _name(job: str) -> str:
 
 async def _create(target: Target, job: str, name: str, timeout_seconds: int) -> None:
     async with connected(target) as cluster:
-        if await cluster.client.find(JOB.path(cluster.namespace, job)) is None:
-            raise CommandError(f"there is no job {job} in namespace {cluster.namespace}")
+        await refuse_unknown(cluster, job)
         spec = SavepointSpec(job=job, timeout_seconds=timeout_seconds)
         body = SAVEPOINT.manifest(name, cluster.namespace, spec)
         try:
@@ -120,11 +119,14 @@ async def _items(cluster: Cluster) -> list[Object]:
 async def _show(target: Target, job: str | None, form: str) -> None:
     async with connected(target) as cluster:
         items = [item for item in await _items(cluster) if job in (None, item["spec"]["job"])]
+        if job and not items:  # they outlive their job
+            await refuse_unknown(cluster, job)
     if form != "text":
         output.document(items, form)
         return
-    headings = ("Savepoint", "Job", "Region", "Phase", "Shards", "Bytes", "Seconds", "Created")
-    rows = table("Savepoints", *headings)
+    headings = ["Savepoint", "Job", "Region", "Phase", "Shards", "Bytes", "Seconds", "Created"]
+    told = any(status_of(item).message for item in items)
+    rows = table("Savepoints", *headings, *(["Message"] if told else []))
     for item in items:
         spec = SavepointSpec.model_validate(item["spec"])
         status = status_of(item)
@@ -139,6 +141,7 @@ async def _show(target: Target, job: str | None, form: str) -> None:
             f"{status.size_bytes:,}",
             "" if seconds is None else f"{seconds:.1f}",
             metadata["creationTimestamp"],
+            *([status.message] if told else []),
         )
     Console().print(rows)
 

@@ -63,7 +63,7 @@ def savepoint_restore(
         bool, typer.Option(help="Leave behind state that no operator takes.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Don't ask before state is dealt out anew.")
+        bool, typer.Option("--yes", "-y", help="Don't ask; needed without a terminal.")
     ] = False,
     wait: options.Wait = False,
     timeout: options.Timeout = 300.0,
@@ -85,7 +85,7 @@ def savepoint_restore(
         allow_dropped_state=allow_dropped_state,
         yes=yes,
     )
-    _restore.run(options.target(context, namespace), request, timeout if wait else None)
+    _restore.run(options.target(context, namespace), request, timeout, wait=wait)
 
 
 @savepoint.command("delete")

@@ -27,7 +27,7 @@ async def _scale(
             await cluster.client.patch(f"{path}/scale", {"spec": {"replicas": width}})
         except Invalid as error:
             raise CommandError(f"width {width} was refused: {error.message}") from error
-        output.say(f"Region {region} of job {job}: width {width} wanted")
+        output.say(f"Region {region} of job {job} in {cluster.place}: width {width} wanted")
         if wait_seconds is not None:
             told = output.Told()
             await until(
@@ -46,7 +46,7 @@ async def _check(cluster: Cluster, path: str, job: str, region: str, width: int)
         items = await cluster.of_job(PARALLEL_REGION.path(cluster.namespace), job)
         known = [item["spec"]["region"] for item in items]
         raise CommandError(
-            f"job {job} in namespace {cluster.namespace} has no region {region}"
+            f"job {job} in {cluster.place} has no region {region}"
             + (f": it has {', '.join(known)}" if known else "")
         ) from error
     spec = ParallelRegionSpec.model_validate(found["spec"])

@@ -15,8 +15,14 @@ from streamgraft.cli._building import built
 from streamgraft.cli._cluster import MANAGER, Cluster, connected, not_installed, until
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
-from streamgraft.cli._refusal import check_submission, parameters_of
+from streamgraft.cli._refusal import (
+    check_stays,
+    check_submission,
+    parameters_of,
+    refuse_deleted,
+)
 from streamgraft.cli._restored import outlived
+from streamgraft.cli._resubmitted import submitted, warnings
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
@@ -167,15 +173,17 @@ async def _submit(
     wait_seconds: float | None,
 ) -> None:
     async with connected(target) as cluster:
-        adl = read_bundle(data).adl
-        values = await parameters_of(cluster, job, spec, adl)
-        data = built_again(request, adl, values) or data
+        await refuse_deleted(cluster, job)
+        values = await parameters_of(cluster, job, spec, read_bundle(data).adl)
+        data = built_again(request, read_bundle(data).adl, values) or data
         bundle = read_bundle(data)
-        await check_submission(cluster, job, data, spec)
+        before = await check_submission(cluster, job, data, spec)
+        for warning in warnings(job, before, bundle.adl, values):
+            output.warn(warning)
         await upload(cluster, job, data)
         applied = await apply(cluster, job, spec, bundle.digest)
         applied = await _let_go(cluster, applied, bundle.adl)
-        output.say(f"Job {job} submitted to namespace {cluster.namespace}")
+        output.say(submitted(job, cluster.place, before, bundle.adl))
         if wait_seconds is not None:
             await wait_healthy(cluster, applied, bundle.digest, wait_seconds)
             output.say(f"Job {job} is healthy")
@@ -215,18 +223,21 @@ async def upload(
 
 
 async def apply(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) -> Object:
-    """Apply a Job that runs the bundle with this sha256."""
+    """Apply a Job that runs the bundle with this sha256. Raises CommandError for one that goes: it
+    takes what is applied, and goes all the same."""
     pinned = {**spec, "bundle": {**spec["bundle"], "digest": digest}}
     submitted = {names.ANNOTATION_SUBMITTED: to_rfc3339(time.time())}
     body = JOB.manifest(job, cluster.namespace, pinned, annotations=submitted)
     try:
-        return await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
+        applied = await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
     except NotFound as error:
         if not_installed(error):
             raise CommandError(
                 "this cluster doesn't know Streamgraft's resources: install the operator first"
             ) from error
         raise
+    check_stays(applied)
+    return applied
 
 
 async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seconds: float) -> None:

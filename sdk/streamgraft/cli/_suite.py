@@ -53,6 +53,7 @@ async def _run(
     target: options.Target, file: Path, bundles: list[Path], seconds: float, results: Path | None
 ) -> bool:
     """Return whether all tests passed; `results`: for what is known in the end, as JUnit XML."""
+    from streamgraft._builder import check_size
     from streamgraft.cli import _output as output
     from streamgraft.cli import _submit
     from streamgraft.cli._cluster import MANAGER, connected, until
@@ -63,13 +64,15 @@ async def _run(
     name = manifest["metadata"]["name"]
     built = [_submit.Request(path) for path in bundles]
     uploads = [(request, *_submit.read_request(request)) for request in built]
+    for _, data, _ in uploads:  # before the results of the last run go
+        check_size(data)
     async with connected(target) as cluster:
         await _forget(cluster, name, seconds)
         path = TEST_SUITE.path(cluster.namespace, name)
         applied = await cluster.client.apply(path, manifest, MANAGER)
         for request, data, adl in uploads:  # jobs wait for theirs
             await _submit.upload(cluster, _submit.job_name(request, adl), data, applied)
-        output.say(f"TestSuite {name} submitted to namespace {cluster.namespace}")
+        output.say(f"TestSuite {name} submitted to {cluster.place}")
         status, told = SuiteStatus(), set[str]()
 
         async def ended() -> bool:

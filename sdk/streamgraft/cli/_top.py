@@ -10,7 +10,7 @@ from streamgraft.cli import _output as output
 from streamgraft.cli._cluster import connected
 from streamgraft.cli._options import Target
 from streamgraft.cli._tables import table
-from streamgraft.cli._watch import Snapshot, snapshot
+from streamgraft.cli._watch import Snapshot, first_snapshot
 from streamgraft_common import names
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import ProcessingElementSpec, ProcessingElementStatus
@@ -42,7 +42,7 @@ def run(target: Target, job: str | None, form: str) -> None:
 
 async def _read(target: Target, job: str | None) -> Snapshot:
     async with connected(target) as cluster:
-        return await snapshot(cluster, job)
+        return await first_snapshot(cluster, job)
 
 
 def loads_of(seen: Snapshot) -> list[Load]:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 
 from streamgraft.cli import _output as output
-from streamgraft.cli._cluster import Cluster, connected, not_installed
+from streamgraft.cli._cluster import Cluster, connected, not_installed, refuse_unknown
 from streamgraft.cli._installation import signal_path
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
@@ -57,7 +57,7 @@ def run(target: Target, job: str | None, once: bool, form: str) -> None:
 
 async def _objects(target: Target, job: str | None) -> dict[str, Any]:
     async with connected(target) as cluster:
-        seen = await snapshot(cluster, job)
+        seen = await first_snapshot(cluster, job)
     signals = [
         {"region": region, "metric": metric, "value": value}
         for (metric, region), value in seen.signals.items()
@@ -68,7 +68,7 @@ async def _objects(target: Target, job: str | None) -> dict[str, Any]:
 
 async def _watch(target: Target, job: str | None, once: bool) -> None:
     async with connected(target) as cluster:
-        tables = render(await snapshot(cluster, job))
+        tables = render(await first_snapshot(cluster, job))
         if once:
             Console().print(tables)
             return
@@ -80,6 +80,14 @@ async def _watch(target: Target, job: str | None, once: bool) -> None:
                     live.update(tables, refresh=True)
                 except (ApiError, Unreachable) as error:  # it may come back: show what was last
                     live.update(Group(tables, f"\n{error}"), refresh=True)
+
+
+async def first_snapshot(cluster: Cluster, job: str | None) -> Snapshot:
+    """Read the present state. Raises CommandError if there is nothing of the job that is named."""
+    seen = await snapshot(cluster, job)
+    if job and not (seen.jobs or seen.regions or seen.elements):
+        await refuse_unknown(cluster, job)
+    return seen
 
 
 async def snapshot(cluster: Cluster, job: str | None) -> Snapshot:

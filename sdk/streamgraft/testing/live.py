@@ -18,7 +18,7 @@ from streamgraft_common.kube import KubeClient, load_config
 from streamgraft_local import Cluster
 
 _SUBMIT_SECONDS = 180.0
-_CANCEL_SECONDS = 120.0
+_CANCEL_SECONDS = 300.0
 _POLL_SECONDS = 0.2
 _REQUEST_SECONDS = 10.0
 
