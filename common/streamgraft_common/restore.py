@@ -248,6 +248,19 @@ def check_complete(name: str, status: SavepointStatus) -> None:
         )
 
 
+def check_whole(name: str, spec: Mapping[str, object]) -> None:
+    """Raise NotRestorable if a savepoint has a part of its job only: no job can start from it."""
+    if region := spec.get("consistentRegion"):
+        raise NotRestorable(
+            f"savepoint {name} is a cut of consistent region {region}, which is not the whole job:"
+            " create one of the job"
+        )
+    if spec.get("region"):
+        raise NotRestorable(
+            f"savepoint {name} has one region only, for a width change: restore one of a whole job"
+        )
+
+
 def check_stays(name: str, metadata: Mapping[str, object]) -> None:
     """Raise NotRestorable if a savepoint is being deleted: its copies go, at the latest when its
     repository answers, and a job that is about to start from it would find none."""

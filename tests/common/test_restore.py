@@ -7,6 +7,7 @@ from streamgraft_common.resources.savepoint import FORMAT
 from streamgraft_common.restore import (
     NotRestorable,
     check,
+    check_whole,
     dropped,
     match,
     redistributions,
@@ -145,3 +146,10 @@ def test_what_a_sink_has_put_aside_needs_the_sink_whatever_its_stage() -> None:
 def test_what_can_not_be_restored_at_all(status: SavepointStatus, message: str) -> None:
     with pytest.raises(NotRestorable, match=message):
         check("s", status, [])
+
+
+@pytest.mark.parametrize("part", ["region", "consistentRegion"])
+def test_a_savepoint_of_a_part_of_a_job_is_refused(part: str) -> None:
+    check_whole("s", {"job": "j"})
+    with pytest.raises(NotRestorable, match=r"savepoint s .*whole job"):
+        check_whole("s", {"job": "j", part: "r"})

@@ -16,7 +16,7 @@ from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import HOST_POOL, JobStatus
-from streamgraft_common.restore import NotRestorable, check, check_stays
+from streamgraft_common.restore import NotRestorable, check, check_stays, check_whole
 from streamgraft_operator import events, manifests
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.application.references import Reference, references
@@ -251,6 +251,7 @@ class JobController(Controller):
             )
         stages = expansion.stages
         try:
+            check_whole(wanted.name, item["spec"])
             if not submitted.submitted_generation:
                 check_stays(wanted.name, item["metadata"])
             check(wanted.name, savepoint_status(item), stages, drop=wanted.allow_dropped_state)

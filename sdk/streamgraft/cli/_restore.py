@@ -41,6 +41,7 @@ from streamgraft_common.restore import (
     check,
     check_complete,
     check_stays,
+    check_whole,
     redistributions,
 )
 from streamgraft_operator.graph import GraphError, Submission
@@ -123,16 +124,8 @@ async def _restore(target: Target, restore: Restore, seconds: float, wait: bool)
 
 def _check_savepoint(name: str, saved: Object, status: SavepointStatus) -> None:
     """Raise CommandError if no job can start from a savepoint."""
-    if region := saved["spec"].get("consistentRegion"):
-        raise CommandError(
-            f"savepoint {name} is a cut of consistent region {region}, which is not the whole job:"
-            " create one of the job"
-        )
-    if saved["spec"].get("region"):
-        raise CommandError(
-            f"savepoint {name} has one region only, for a width change: restore one of a whole job"
-        )
     try:
+        check_whole(name, saved["spec"])
         check_stays(name, saved["metadata"])
         check_complete(name, status)
     except NotRestorable as error:
