@@ -12,6 +12,7 @@ from tests.chart.test_chart import OWN, command, named
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_metrics_adapter import settings as adapter_settings
 from streamgraft_operator.__main__ import parser as operator_parser
+from streamgraft_operator.manifests.placement import NODE_LOST, NODE_LOST_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -86,6 +87,25 @@ def test_the_chart_sets_every_argument(template: str, parser: argparse.ArgumentP
     options = {action.option_strings[-1] for action in parser._actions} - {"--help"}
     left = {option for option in options if not re.search(rf"{option}\b[^-]", text)}
     assert left <= {"--kubeconfig", "--bind"}
+
+
+@pytest.mark.parametrize("program", ["operator", "adapter"])
+def test_pods_leave_a_lost_node_as_soon_as_those_of_jobs(program: str) -> None:
+    """An operator has to start these elsewhere; unless somebody wants it otherwise."""
+    name = {"operator": "streamgraft-operator", "adapter": "streamgraft-metrics-adapter"}[program]
+
+    def seconds(*settings: str) -> dict[str | None, int | None]:
+        spec = named(rendered(*settings), "Deployment")[name]["spec"]["template"]["spec"]
+        (spread,) = spec["topologySpreadConstraints"]
+        assert spread["matchLabelKeys"] == ["pod-template-hash"]
+        return {item.get("key"): item.get("tolerationSeconds") for item in spec["tolerations"]}
+
+    usual = dict.fromkeys(NODE_LOST, NODE_LOST_SECONDS)
+    assert seconds() == usual
+    own = f"{program}.tolerations[0]"
+    values = f"{own}.key={NODE_LOST[0]},{own}.operator=Exists,{program}.tolerations[1].key=spot"
+    assert seconds("--set", values) == {**usual, NODE_LOST[0]: None, "spot": None}
+    assert seconds("--set", f"{own}.operator=Exists") == {None: None}
 
 
 def test_a_token_may_come_from_a_secret() -> None:
