@@ -147,6 +147,7 @@ def test_set_gives_labels_and_annotations_that_kubernetes_takes() -> None:
     """Helm reads what looks like a number or a boolean as one."""
     values = [
         *("operator.podAnnotations.prometheus\\.io/scrape=true", "adapter.podAnnotations.a=1"),
+        *(f"{program}.serviceAccount.annotations.a=1" for program in ("operator", "adapter")),
         *("dashboards.enabled=true", "dashboards.labels.grafana_dashboard=1"),
         *("monitors.enabled=true", "monitors.labels.release=1.5"),
     ]
@@ -155,6 +156,11 @@ def test_set_gives_labels_and_annotations_that_kubernetes_takes() -> None:
     assert operator["annotations"]["prometheus.io/scrape"] == "true"
     adapter = named(items, "Deployment")["streamgraft-metrics-adapter"]["spec"]["template"]
     assert adapter["metadata"]["annotations"]["a"] == "1"
+    for account in named(items, "ServiceAccount").values():
+        assert account["metadata"]["annotations"] == {"a": "1"}
+    assert (
+        "annotations" not in named(rendered(), "ServiceAccount")["streamgraft-operator"]["metadata"]
+    )
     dashboard = named(items, "ConfigMap")["streamgraft-regions"]["metadata"]["labels"]
     assert dashboard["grafana_dashboard"] == "1"
     assert named(items, "PodMonitor")["streamgraft-operator"]["metadata"]["labels"]["release"] == (
