@@ -40,7 +40,7 @@ class Surroundings:
 
 
 def terminating(uid: str = "u", ends_at: float = 0.0, grace: int = GRACE_SECONDS) -> Object:
-    metadata = {"namespace": KEY[0], "name": KEY[1], "uid": uid, "labels": {}}
+    metadata: Object = {"namespace": KEY[0], "name": KEY[1], "uid": uid, "labels": {}}
     metadata |= {"deletionTimestamp": to_rfc3339(ends_at), "deletionGracePeriodSeconds": grace}
     return {"metadata": metadata, "spec": {}}
 
