@@ -15,7 +15,9 @@ def removed(folder: Path, uid: str, *, copied: bool) -> str:
     """
     try:
         if (held_by := _uid_of(folder)) not in (None, uid):
-            return f"what is there is another savepoint's (uid {held_by})" if copied else ""
+            # After "remove it yourself".
+            why = f"only if nobody needs it, as it is another savepoint's (uid {held_by})"
+            return why if copied else ""
         remove(folder, uid)
     except FileNotFoundError:
         return "it is not on the operator's volume" if copied else ""
