@@ -82,9 +82,19 @@ def admin(broker: TlsBroker) -> Iterator[AdminClient]:
 
 
 def _revoke(admin: AdminClient) -> None:
-    every = (ResourceType.ANY, None, ResourcePatternType.ANY, USER, None)
-    what = AclBindingFilter(*every, AclOperation.ANY, AclPermissionType.ANY)
-    for done in admin.delete_acls([what]).values():
+    given = [
+        AclBindingFilter(
+            right.restype,
+            right.name,
+            right.resource_pattern_type,
+            right.principal,
+            right.host,
+            right.operation,
+            right.permission_type,
+        )
+        for right in rights()
+    ]
+    for done in admin.delete_acls(given).values():
         done.result(30)
 
 
