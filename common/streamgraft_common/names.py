@@ -220,6 +220,10 @@ def _life(dropped: int) -> str:
     return f".{dropped + 1}" if dropped else ""
 
 
+SAVEPOINT_FILE = "savepoint.json"
+"""In the folder of a savepoint, which goes by its name: whose copies count there (`uid`)."""
+
+
 def savepoint_path(namespace: str, savepoint: str) -> str:
     """Return where a savepoint is, below the checkpoint root: a folder per stage and shard.
 

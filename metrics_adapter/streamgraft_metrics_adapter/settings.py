@@ -19,6 +19,7 @@ class Settings:
     """None: $KUBECONFIG, else the pod's own account."""
     prometheus: PrometheusServer
     bind: str
+    """Empty: all addresses, of IPv4 and of IPv6."""
     port: int
     tls_cert: Path
     tls_key: Path
@@ -64,7 +65,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="sent with each query, as X-Scope-OrgID=team",
     )
-    found.add_argument("--bind", default="0.0.0.0", help="address to listen at")
+    found.add_argument(
+        "--bind", default="", help="address to listen at (default: all, of IPv4 and of IPv6)"
+    )
     found.add_argument("--port", type=int, default=6443)
     found.add_argument("--tls-cert", type=Path, required=True, help="PEM, read again on change")
     found.add_argument("--tls-key", type=Path, required=True)

@@ -78,7 +78,11 @@ def parser() -> argparse.ArgumentParser:
     add("--own-namespace", help="of its lease and its authority; default: where it runs")
     add("--lease-seconds", type=int, default=15, help="how long a dead leader is waited for")
     add("--metrics-port", type=int, required=True)
-    add("--metrics-address", default="127.0.0.1")
+    add(
+        "--metrics-address",
+        default="127.0.0.1",
+        help="empty: all addresses, of IPv4 and of IPv6 (default: %(default)s)",
+    )
     add("--log-level", default="INFO")
     return found
 

@@ -56,7 +56,9 @@ class Context:
         caches = Caches(client, settings.namespaces)
         write = Coordinators(client, caches)
         external_calls = ExternalCalls()
-        bundles = Bundles(client, caches, write, external_calls, Networks(settings.bundle_networks))
+        volume = Volume(settings.checkpoint_root, external_calls)
+        networks = Networks(settings.bundle_networks)
+        bundles = Bundles(client, caches, write, external_calls, volume, networks)
         versions = Versions(client, caches, write)
         return cls(
             client=client,
@@ -64,7 +66,7 @@ class Context:
             caches=caches,
             write=write,
             external_calls=external_calls,
-            volume=Volume(settings.checkpoint_root, external_calls),
+            volume=volume,
             bundles=bundles,
             versions=versions,
             expander=Expander(bundles, versions, settings),

@@ -6,12 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from streamgraft_common import names
 from streamgraft_common.resources import SavedStage
 from streamgraft_common.restore import united_state
 
-SAVEPOINT_FILE = "savepoint.json"
-"""Whose copies count in a folder, which goes by the savepoint's name: those of a deleted savepoint
-may still be there, where the operator does not see the volume."""
 STAGE_FILE = "stage.json"
 SHARD_FILE = "shard.json"
 
@@ -45,7 +43,7 @@ def lacks_stages(folder: Path, saved: Sequence[SavedStage]) -> bool:
 
 def uid_of(folder: Path) -> str | None:
     """Return whose copies count in a folder; None: all that are there."""
-    file = folder / SAVEPOINT_FILE
+    file = folder / names.SAVEPOINT_FILE
     return str(json.loads(file.read_text())["uid"]) if file.exists() else None
 
 

@@ -49,7 +49,6 @@ from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.redistribution import StateStores, redistribute
 from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.saved_stages import (
-    SAVEPOINT_FILE,
     SHARD_FILE,
     STAGE_FILE,
     is_saved,
@@ -105,10 +104,8 @@ class Storage:
         What was copied for this savepoint before is not copied again. The sink prepares before it
         is copied, and commits if that is asked for. Raises OSError or NotCommitted.
         """
-        folder, place = self.place(request).parent, self.place(request)
-        place.mkdir(parents=True, exist_ok=True)
-        if uid_of(folder) != request.uid:
-            write(folder / SAVEPOINT_FILE, json.dumps({"uid": request.uid}))
+        self.claim(request)
+        place = self.place(request)
         write(place / STAGE_FILE, self._stage.model_dump_json(by_alias=True, indent=1))
         state = self._described([self.checkpoint(shard) for shard in request.shards])
         total, unclean = 0, []
@@ -136,6 +133,23 @@ class Storage:
             unclean=unclean,
             state=state,
         )
+
+    def claim(self, request: Saving) -> None:
+        """Have the folder of a savepoint be of this very one. Raises OSError.
+
+        A cut takes it from another of its number, which nobody keeps; so does nothing else: they
+        may be the only copies of a job whose objects came back from a backup with other uids.
+        """
+        place = self.place(request)
+        folder, held_by = place.parent, uid_of(place.parent)
+        if held_by not in (None, request.uid) and request.cut is None:
+            raise CopyDamaged(
+                f"{folder} has the copies of another savepoint of this name (uid {held_by}): take"
+                " one with another name, or remove that folder from the volume if nobody needs it"
+            )
+        place.mkdir(parents=True, exist_ok=True)
+        if held_by != request.uid:
+            write(folder / names.SAVEPOINT_FILE, json.dumps({"uid": request.uid}))
 
     def remove_earlier(self, request: Saving) -> None:
         """Remove earlier cuts of a consistent region that nobody keeps, once this one is saved."""
@@ -327,7 +341,7 @@ class Storage:
 
 def _copy(checkpoint: Path, target: Path, committed: int, document: Mapping[str, object]) -> None:
     """Copy a checkpoint up to a batch; `document`: what to say of the copy beside its size."""
-    if target.exists():  # of an earlier savepoint of this name
+    if target.exists():  # of an earlier cut of this number
         shutil.rmtree(target)
     arrangement.finish(checkpoint)
     with Beside(target) as copy:

@@ -235,6 +235,7 @@ class SparkStage:
             if not request.commit:
                 return self._storage.look_at(request)
             return self._storage.roll_back(request, self._checkpoints.left_behind)
+        self._storage.claim(request)
         place = self._storage.place(request)
         try:
             for shard in request.shards:

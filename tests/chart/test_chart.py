@@ -138,6 +138,13 @@ def test_programs_understand_their_arguments(settings: tuple[str, ...]) -> None:
     assert adapter.prometheus.headers == ({"X-Scope-OrgID": "team"} if settings else {})
 
 
+def test_programs_listen_at_all_addresses() -> None:
+    """Kubelets of an IPv6 cluster probe an address of IPv6, `kubectl port-forward` one of IPv4."""
+    items = rendered()
+    assert not arguments_of(command(items, "streamgraft-operator")).metrics_address
+    assert not adapter_settings.parse(command(items, "streamgraft-metrics-adapter")).bind
+
+
 def test_slow_starts_are_no_reason_to_start_again() -> None:
     """Until a program serves, only the start-up probe counts, and it has three minutes."""
     for deployment in named(rendered(), "Deployment").values():

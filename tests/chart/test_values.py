@@ -12,6 +12,7 @@ from tests.chart.test_chart import OWN, command, named
 from streamgraft_common.resources import CheckpointRepository
 from streamgraft_metrics_adapter import settings as adapter_settings
 from streamgraft_operator.__main__ import parser as operator_parser
+from streamgraft_operator.manifests.placement import NODE_LOST, NODE_LOST_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -88,6 +89,25 @@ def test_the_chart_sets_every_argument(template: str, parser: argparse.ArgumentP
     assert left <= {"--kubeconfig", "--bind"}
 
 
+@pytest.mark.parametrize("program", ["operator", "adapter"])
+def test_pods_leave_a_lost_node_as_soon_as_those_of_jobs(program: str) -> None:
+    """An operator has to start these elsewhere; unless somebody wants it otherwise."""
+    name = {"operator": "streamgraft-operator", "adapter": "streamgraft-metrics-adapter"}[program]
+
+    def seconds(*settings: str) -> dict[str | None, int | None]:
+        spec = named(rendered(*settings), "Deployment")[name]["spec"]["template"]["spec"]
+        (spread,) = spec["topologySpreadConstraints"]
+        assert spread["matchLabelKeys"] == ["pod-template-hash"]
+        return {item.get("key"): item.get("tolerationSeconds") for item in spec["tolerations"]}
+
+    usual = dict.fromkeys(NODE_LOST, NODE_LOST_SECONDS)
+    assert seconds() == usual
+    own = f"{program}.tolerations[0]"
+    values = f"{own}.key={NODE_LOST[0]},{own}.operator=Exists,{program}.tolerations[1].key=spot"
+    assert seconds("--set", values) == {**usual, NODE_LOST[0]: None, "spot": None}
+    assert seconds("--set", f"{own}.operator=Exists") == {None: None}
+
+
 def test_a_token_may_come_from_a_secret() -> None:
     """Prometheus may refuse monitors that name files (arbitraryFSAccessThroughSMs.deny)."""
     monitors = ("--set", "monitors.enabled=true")
@@ -127,6 +147,7 @@ def test_set_gives_labels_and_annotations_that_kubernetes_takes() -> None:
     """Helm reads what looks like a number or a boolean as one."""
     values = [
         *("operator.podAnnotations.prometheus\\.io/scrape=true", "adapter.podAnnotations.a=1"),
+        *(f"{program}.serviceAccount.annotations.a=1" for program in ("operator", "adapter")),
         *("dashboards.enabled=true", "dashboards.labels.grafana_dashboard=1"),
         *("monitors.enabled=true", "monitors.labels.release=1.5"),
     ]
@@ -135,6 +156,11 @@ def test_set_gives_labels_and_annotations_that_kubernetes_takes() -> None:
     assert operator["annotations"]["prometheus.io/scrape"] == "true"
     adapter = named(items, "Deployment")["streamgraft-metrics-adapter"]["spec"]["template"]
     assert adapter["metadata"]["annotations"]["a"] == "1"
+    for account in named(items, "ServiceAccount").values():
+        assert account["metadata"]["annotations"] == {"a": "1"}
+    assert (
+        "annotations" not in named(rendered(), "ServiceAccount")["streamgraft-operator"]["metadata"]
+    )
     dashboard = named(items, "ConfigMap")["streamgraft-regions"]["metadata"]["labels"]
     assert dashboard["grafana_dashboard"] == "1"
     assert named(items, "PodMonitor")["streamgraft-operator"]["metadata"]["labels"]["release"] == (

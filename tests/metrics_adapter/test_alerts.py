@@ -50,6 +50,17 @@ async def test_alerts_ask_for_metrics_that_there_are(called: Any) -> None:
         assert families <= known, rule["alert"]
 
 
+def test_what_pods_of_users_say_silences_nothing() -> None:
+    """They may export any series; Prometheus tells whose it is by `job`."""
+    asked = re.compile(r"\b(?:streamgraft|metrics_apiserver)_\w+(?:\{[^}]*)?")
+    for rule in RULES:
+        for series in asked.findall(rule["expr"]):
+            if not series.startswith("streamgraft_pe_"):
+                adapters = re.match("metrics_|streamgraft_(adapter|region_signal)_", series)
+                job = "streamgraft-metrics-adapter" if adapters else "streamgraft-operator"
+                assert f'job="{job}"' in series, rule["alert"]
+
+
 @pytest.mark.parametrize("reason", sorted(set(Reason) - NOT_ALERTED))
 def test_every_reason_is_alerted(reason: Reason) -> None:
     asked = [match for rule in RULES for match in re.findall(r'reason=~?"([^"]+)"', rule["expr"])]

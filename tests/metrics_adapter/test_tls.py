@@ -5,7 +5,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamgraft_local import pki
 from streamgraft_metrics_adapter.access.connections import Connections
 from streamgraft_metrics_adapter.access.tls import PEER, ServerContext, protocol
+from streamgraft_metrics_adapter.settings import parse
 
 HOST = "localhost"
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -29,6 +30,7 @@ class Server:
     folder: Path
     context: ServerContext
     port: int = 0
+    families: set[socket.AddressFamily] = field(default_factory=set)
 
     def renew(self, authority: pki.Issued) -> pki.Issued:
         """Replace the files of the serving certificate, as a Secret's volume would."""
@@ -48,7 +50,7 @@ async def _who(scope: Scope, receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, authority: pki.Issued, app: ASGIApp = _who
+    folder: Path, authority: pki.Issued, app: ASGIApp = _who, host: str = "127.0.0.1"
 ) -> AsyncIterator[Server]:
     """Serve with the adapter's own protocol and context."""
     pki.issue(authority, HOST, hosts=[HOST]).save(folder, "tls")
@@ -56,7 +58,7 @@ async def serving(
     running = uvicorn.Server(
         uvicorn.Config(
             app,
-            host="127.0.0.1",
+            host=host,
             port=0,
             http=protocol(Connections(), lambda peer: False),
             lifespan="off",
@@ -67,9 +69,9 @@ async def serving(
     task = asyncio.create_task(running.serve())
     while not running.started:
         await asyncio.sleep(0.01)
-    port = running.servers[0].sockets[0].getsockname()[1]
+    sockets = running.servers[0].sockets
     try:
-        yield Server(folder, context, port)
+        yield Server(folder, context, sockets[0].getsockname()[1], {s.family for s in sockets})
     finally:
         running.should_exit = True
         await task
@@ -208,3 +210,19 @@ async def test_what_is_sent_of_an_answer_does_not_wait_for_the_rest(tmp_path: Pa
         for text in (b"first", b"second"):
             more.set()
             assert await client.chunk() == text
+
+
+async def test_all_addresses_are_listened_at_by_default(tmp_path: Path) -> None:
+    """Of IPv4, which `kubectl port-forward` asks, and of IPv6, where pods have no others."""
+    host = parse(("--prometheus-url=http://p", "--tls-cert=c", "--tls-key=k")).bind
+    async with serving(tmp_path, pki.authority("one"), host=host) as server:
+        assert server.families - {socket.AF_INET6} == {socket.AF_INET}
+        assert not _ipv6() or socket.AF_INET6 in server.families
+
+
+def _ipv6() -> bool:
+    try:
+        socket.create_server(("::", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True

@@ -1,11 +1,14 @@
 """What the operator tells Prometheus of the objects that it looks after, from their caches."""
 
+import socket
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.fuzz.adapter_world import NOWHERE
+from tests.repositories.servers import free_port
 
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.kube.client import Object
@@ -230,3 +233,22 @@ def test_the_contract_has_what_is_told_of_objects() -> None:
     rows = [line for line in section.splitlines() if line.startswith("| streamgraft_")]
     written = {name for row in rows for name in row.split("|")[1].replace(",", " ").split()}
     assert written == of_objects | counted
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
+async def test_an_empty_address_is_all_of_them(address: str) -> None:
+    """A kubelet probes the pod's address of IPv4 or of IPv6."""
+    if not _has(address):
+        pytest.skip("no IPv6 here")
+    port = free_port()
+    async with metrics.served("", port), aiohttp.ClientSession() as session:
+        answer = await session.get(f"http://{address}:{port}/healthz")
+        assert await answer.text() == "ok"
+
+
+def _has(address: str) -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return "." in address
+    return True

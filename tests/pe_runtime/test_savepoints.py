@@ -17,8 +17,9 @@ from streamgraft_pe_runtime import query_logs, savepoints, topic_ids
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, REAL_TIME, link_tree
 from streamgraft_pe_runtime.copied_logs import relocated, rewritten
 from streamgraft_pe_runtime.positions import read_checkpoint
+from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.saved_stages import SAVEPOINT_FILE, saved_stages
+from streamgraft_pe_runtime.saved_stages import saved_stages
 from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.spark_log import Position
 from streamgraft_pe_runtime.topic_ids import NOTE
@@ -101,6 +102,7 @@ def checkpoint(folder: Path, topic: str, batches: int, *, clean: bool = True) ->
 
 
 REQUEST = Saving(savepoint="first", uid="1", shards=[0, 1])
+CUT = REQUEST.model_copy(update={"cut": 1})
 TOPIC = names.topic("ns", "job", "raw", "work")
 
 
@@ -119,26 +121,43 @@ def test_copies_share_their_files_and_keep_the_last_entries_of_the_logs(tmp_path
     assert here.save(REQUEST).size_bytes == size
 
 
-def test_a_later_savepoint_of_the_name_replaces_the_copies(tmp_path: Path) -> None:
+def test_a_later_cut_of_the_number_replaces_the_copies(tmp_path: Path) -> None:
+    """Of a job that was deleted and submitted anew: nobody keeps the other."""
     here = storage(tmp_path, "job")
-    here.save(REQUEST)
+    here.save(CUT)
     checkpoint(here.checkpoint(0), TOPIC, 1)
-    here.save(REQUEST.model_copy(update={"uid": "2"}))
+    here.save(CUT.model_copy(update={"uid": "2"}))
     assert (tmp_path / "ns/savepoints/first/work/0/metadata").exists()
 
 
-def test_stages_of_a_deleted_savepoint_of_the_name_do_not_count(tmp_path: Path) -> None:
+def test_a_savepoint_does_not_take_the_place_of_another_of_its_name(tmp_path: Path) -> None:
+    """It may be the same one, whose object came back from a backup without status."""
+    here = storage(tmp_path, "job")
+    checkpoint(here.checkpoint(0), TOPIC, 5)
+    here.save(REQUEST)
+    copy = tmp_path / "ns/savepoints/first/work/0"
+    shutil.rmtree(here.checkpoint(0))
+    checkpoint(here.checkpoint(0), TOPIC, 1)
+    with pytest.raises(CopyDamaged, match=r"savepoints/first has the copies .* \(uid 1\)"):
+        here.save(REQUEST.model_copy(update={"uid": "2"}))
+    assert read_checkpoint(copy).positions == {(TOPIC, 0): 40}
+    shutil.rmtree(copy.parent.parent)
+    here.save(REQUEST.model_copy(update={"uid": "2"}))
+    assert read_checkpoint(copy).positions == {(TOPIC, 0): 0}
+
+
+def test_stages_of_a_deleted_cut_of_the_number_do_not_count(tmp_path: Path) -> None:
     """Where the operator does not see the volume its files stay."""
     here, other = storage(tmp_path, "job"), storage(tmp_path, "job", stage="other")
     checkpoint(here.checkpoint(0), TOPIC, 1)
-    here.save(REQUEST)
-    other.save(REQUEST.model_copy(update={"uid": "2"}))
+    here.save(CUT)
+    other.save(CUT.model_copy(update={"uid": "2"}))
     folder = tmp_path / names.savepoint_path("ns", "first")
     assert [stage.name for stage in saved_stages(folder)] == ["other"]
     fork = storage(tmp_path, "fork", "first")
     fork.prepare(0)  # from the stage of the same operators that is in this savepoint
     assert not (fork.checkpoint(0) / "metadata").exists()
-    (folder / SAVEPOINT_FILE).unlink()  # as former releases have left it
+    (folder / names.SAVEPOINT_FILE).unlink()  # as former releases have left it
     assert [stage.name for stage in saved_stages(folder)] == ["other", "work"]
 
 
@@ -149,10 +168,10 @@ def test_what_real_time_mode_has_begun_is_saved_as_unclean(tmp_path: Path) -> No
     mark = here.checkpoint(0) / LEDGERS / REAL_TIME
     mark.parent.mkdir()
     mark.touch()
-    assert here.save(REQUEST).unclean == [0]
+    assert here.save(CUT).unclean == [0]
     mark.unlink()
-    assert here.save(REQUEST).unclean == [0]  # the copy is of before
-    assert here.save(REQUEST.model_copy(update={"uid": "2"})).unclean == []
+    assert here.save(CUT).unclean == [0]  # the copy is of before
+    assert here.save(CUT.model_copy(update={"uid": "2"})).unclean == []
 
 
 def test_a_batch_that_was_cut_off_is_saved_as_begun_and_runs_again(tmp_path: Path) -> None:

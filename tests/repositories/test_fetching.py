@@ -7,6 +7,7 @@ import pytest
 from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 from tests.repositories.test_copies import BACK, FIRST, cut, folder_of, started_from_copies
 
+from streamgraft_common import names
 from streamgraft_common.repositories import Collector
 from streamgraft_common.repositories.file_store import FileStore
 from streamgraft_common.repositories.manifest import Manifest
@@ -14,7 +15,7 @@ from streamgraft_common.restore import NotRestorable
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.repository import Repository
-from streamgraft_pe_runtime.saved_stages import SAVEPOINT_FILE, SHARD_FILE, saved_stages
+from streamgraft_pe_runtime.saved_stages import SHARD_FILE, saved_stages
 
 
 def test_a_damaged_copy_goes_at_once_or_not_at_all(
@@ -53,7 +54,7 @@ def test_an_old_namesake_does_not_replace_the_copy_on_the_volume(tmp_path: Path)
     with pytest.raises(CopyDamaged, match="there is no first/2 in the repository"):
         here.look_at(BACK.model_copy(update={"uid": "c"}))
     # What can't say whose it is goes by its name.
-    (copy.parent.parent / SAVEPOINT_FILE).write_text("")
+    (copy.parent.parent / names.SAVEPOINT_FILE).write_text("")
     assert here.look_at(BACK.model_copy(update={"uid": "c"})).shards == [0]
 
 

@@ -167,8 +167,8 @@ class Saved(Model):
     message: str = ""
     """Why they could not be copied; it is tried again."""
     damaged: bool = False
-    """Whether that is because the copies which are to take the place of checkpoints are damaged or
-    missing."""
+    """Whether trying again does not help: the copies which are to take the place of checkpoints are
+    damaged or missing, or another savepoint has its copies where these are to go."""
 
 
 class LostRecords(Model):

@@ -37,14 +37,23 @@ securityContext:
     type: RuntimeDefault
 {{- end -}}
 
-{{/* Where the pods of a Deployment go: one replica per node if there are as many. */}}
+{{/* Where the pods of a Deployment go: one replica per node if there are as many. They leave a node that is lost as soon as
+     PEs do, which an operator has to start elsewhere; whoever sets a toleration of one of the taints decides himself. */}}
 {{- define "streamgraft.placement" -}}
 {{- with .settings.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .settings.tolerations }}
-tolerations: {{- toYaml . | nindent 2 }}
+{{- $tolerated := .settings.tolerations }}
+{{- $keys := list }}
+{{- range $tolerated }}
+{{- $keys = append $keys (.key | default "all") }}
 {{- end }}
+{{- range $key := list "node.kubernetes.io/unreachable" "node.kubernetes.io/not-ready" }}
+{{- if not (or (has $key $keys) (has "all" $keys)) }}
+{{- $tolerated = append $tolerated (dict "key" $key "operator" "Exists" "effect" "NoExecute" "tolerationSeconds" 30) }}
+{{- end }}
+{{- end }}
+tolerations: {{- toYaml $tolerated | nindent 2 }}
 {{- with .settings.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -55,6 +64,8 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         app: {{ .app }}
+    # Else pods of the version before count, too, and both of the new one may come to one node.
+    matchLabelKeys: [pod-template-hash]
 {{- end -}}
 
 {{- define "streamgraft.bootstrapServers" -}}

@@ -10,6 +10,7 @@ import base64
 import binascii
 import stat
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 
 from streamgraft_common import names
@@ -28,15 +29,18 @@ from streamgraft_common.resources import BundleSource
 from streamgraft_operator.application.fetching import fetch
 from streamgraft_operator.application.sources import Credentials, FetchFailed, Networks
 from streamgraft_operator.kit.caches import Caches
-from streamgraft_operator.kit.conditions import BUNDLE_MISSING
+from streamgraft_operator.kit.conditions import BUNDLE_AWAITED, BUNDLE_MISSING
 from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.coordinators import Coordinators
-from streamgraft_operator.kit.external_calls import ExternalCalls
+from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay
 from streamgraft_operator.kit.parsed import job_spec
 from streamgraft_operator.kit.taken import check_name
+from streamgraft_operator.kit.volume import Volume
 from streamgraft_operator.manifests.metadata import Owner, digest, metadata
 
 CACHED = 64
+FILE_PURPOSE = "bundle file"
+"""Of calls to the volume: a file of a bundle is looked at."""
 LONGEST_PAUSE_SECONDS = 300.0
 """Between two attempts to fetch a bundle."""
 
@@ -45,6 +49,12 @@ class BundleMissing(BundleError):
     """There is no such ConfigMap, key, file or version of the bundle (yet)."""
 
     reason = BUNDLE_MISSING
+
+
+class BundleAwaited(BundleError):
+    """The volume that the bundle is on has not answered yet."""
+
+    reason = BUNDLE_AWAITED
 
 
 class BundleMismatch(BundleError):
@@ -62,12 +72,14 @@ class Bundles:
         caches: Caches,
         write: Coordinators,
         external_calls: ExternalCalls,
+        volume: Volume,
         networks: Networks,
     ) -> None:
         self._client = client
         self._caches = caches
         self._write = write
         self._external = external_calls
+        self._volume = volume
         self._networks = networks
         self._read: OrderedDict[tuple[str, ...], Bundle] = OrderedDict()
         self._caught_up: dict[Key, tuple[str, int]] = {}
@@ -123,12 +135,13 @@ class Bundles:
         self._caught_up[key] = version
         return True
 
-    async def read(self, namespace: str, job: str, source: BundleSource) -> Bundle:
-        """Return the bundle. Raises BundleError."""
-        if place := source.mounted(job):
+    async def read(self, job: Object, source: BundleSource) -> Bundle:
+        """Return the bundle of a Job. Raises BundleError."""
+        namespace, name = key_of(job)
+        if place := source.mounted(name):
             bundle = await self._from_config_map(namespace, place.name, place.key)
         else:
-            bundle = await asyncio.to_thread(self._from_file, Path(source.file or ""))
+            bundle = await self._from_volume(job, source.file or "")
         if source.digest not in (None, bundle.digest):
             raise BundleMissing(
                 f"the bundle that is there has the sha256 {bundle.digest}, and not"
@@ -169,6 +182,25 @@ class Bundles:
                 " by itself then"
             ) from error
         return Credentials.of(secret, item.get("data", {}))
+
+    async def _from_volume(self, job: Object, file: str) -> Bundle:
+        work = partial(self._bundle_or_error, Path(file))
+        try:
+            found = await self._volume.ask(job, FILE_PURPOSE, work, wanted=file)
+        except UnderWay:
+            raise BundleAwaited(
+                f"the bundle is being read: the volume that {file} is on has not answered yet"
+            ) from None
+        if isinstance(found, BundleError):
+            raise found
+        return found
+
+    def _bundle_or_error(self, path: Path) -> Bundle | BundleError:
+        """An error is an answer, too: who looks again reads the file again, without a pause."""
+        try:
+            return self._from_file(path)
+        except BundleError as error:
+            return error.with_traceback(None)
 
     def _from_file(self, path: Path) -> Bundle:
         try:

@@ -132,7 +132,7 @@ class Expander:
 
     async def _submitted(self, job: Object) -> Version:
         metadata, spec = job["metadata"], job_spec(job)
-        bundle = await self._bundles.read(*key_of(job), spec.bundle)
+        bundle = await self._bundles.read(job, spec.bundle)
         image = self._settings.image_of(job_status(job), metadata)
         return Version(metadata.get("generation", 0), job["spec"], spec, image, bundle)
 

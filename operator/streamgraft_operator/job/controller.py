@@ -18,6 +18,7 @@ from streamgraft_common.kube.store import Key, key_of
 from streamgraft_common.resources import HOST_POOL, JobStatus
 from streamgraft_common.restore import NotRestorable, check, check_stays, check_whole
 from streamgraft_operator import events, manifests
+from streamgraft_operator.application.bundles import FILE_PURPOSE, BundleAwaited
 from streamgraft_operator.application.expansion import Expansion
 from streamgraft_operator.application.references import Reference, references
 from streamgraft_operator.certificates import CertificateError
@@ -116,7 +117,8 @@ class JobController(Controller):
         """Take a job from what exists to what it wants."""
         job = self._caches.jobs.get(key)
         if job is None:
-            self._context.external_calls.forget(key, "bundle", "kafka", checkpoints.PURPOSE)
+            calls = self._context.external_calls
+            calls.forget(key, "bundle", FILE_PURPOSE, "kafka", checkpoints.PURPOSE)
             self._access.forget(key[0])
             return None
         if "deletionTimestamp" in job["metadata"]:
@@ -143,8 +145,9 @@ class JobController(Controller):
             rollback = held_by(self._caches, key, expansion)
             if not rollback and (before := await self._edits.before(job, expansion)):
                 await self._topics.prepare(job, before.topology, expansion.topology)
-        except UnderWay:
-            await self._await_bundle(job)
+        except (UnderWay, BundleAwaited) as error:
+            message = str(error) or "the bundle is being fetched: its server has not answered yet"
+            await self._await_bundle(job, message)
             await self._keep(job)
             return BUNDLE_RETRY_SECONDS
         except (BundleError, CertificateError, NameTaken) as error:
@@ -294,10 +297,9 @@ class JobController(Controller):
         await tell(self._context.write.jobs, job, state)
         return bool(missing)
 
-    async def _await_bundle(self, job: Object) -> None:
-        """Say that the bundle's server has not answered, if nothing else was said of the job."""
+    async def _await_bundle(self, job: Object, message: str) -> None:
+        """Say that what has the bundle has not answered, if nothing else was said of the job."""
         if find(job_status(job).conditions, ACCEPTED) is None:
-            message = "the bundle is being fetched: its server has not answered yet"
             state = State(ACCEPTED, "False", BUNDLE_AWAITED, message)
             await tell(self._context.write.jobs, job, state)
 

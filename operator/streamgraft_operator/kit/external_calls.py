@@ -33,6 +33,7 @@ class _Call:
     wanted: str
     task: asyncio.Task[Any]
     failures: int
+    begun: float
     ended: float = 0.0
 
 
@@ -70,11 +71,14 @@ class ExternalCalls:
             if known:
                 known.task.cancel()
             known = self._start(place, wanted, call, 0)
-            await asyncio.wait({known.task}, timeout=PATIENCE_SECONDS)
-        if not known.task.done():
+        # Several controllers may ask the same: those that come a little later wait as well.
+        if (patience := known.begun + PATIENCE_SECONDS - time.monotonic()) > 0:
+            await asyncio.wait({known.task}, timeout=patience)
+        if not known.task.done() or known.task.cancelled():
             raise UnderWay
         if (error := known.task.exception()) is None:
-            self._calls.pop(place, None)
+            if self._calls.get(place) is known:
+                self._calls.pop(place)
             answer: _Answer = known.task.result()
             return answer
         pause = doubled(FIRST_PAUSE_SECONDS, known.failures, longest_pause_seconds)
@@ -110,6 +114,6 @@ class ExternalCalls:
             finally:
                 begun.ended = time.monotonic()
 
-        begun = _Call(wanted, asyncio.ensure_future(work()), failures)
+        begun = _Call(wanted, asyncio.ensure_future(work()), failures, time.monotonic())
         self._calls[place] = begun
         return begun

@@ -83,7 +83,7 @@ async def _healthz(_: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def served(address: str, port: int) -> AsyncIterator[None]:
-    """Serve `/metrics` and `/healthz`."""
+    """Serve `/metrics` and `/healthz`; at all addresses, of IPv4 and of IPv6, if it is empty."""
     app = web.Application()
     app.add_routes([web.get("/metrics", _metrics), web.get("/healthz", _healthz)])
     runner = web.AppRunner(app, access_log=None)

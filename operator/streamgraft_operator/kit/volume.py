@@ -26,9 +26,11 @@ class Volume:
         # Not those of asyncio.to_thread: everything else needs them.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="volume")
 
-    async def ask(self, item: Object, purpose: str, work: Callable[[], _Answer]) -> _Answer:
-        """Return what `work` does for an object; it is begun once. Raises UnderWay while it goes
-        on, or what it raised."""
+    async def ask(
+        self, item: Object, purpose: str, work: Callable[[], _Answer], *, wanted: str = ""
+    ) -> _Answer:
+        """Return what `work` does for an object; it is begun once for what is `wanted`. Raises
+        UnderWay while it goes on, or what it raised."""
 
         async def call() -> _Answer:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -36,7 +38,7 @@ class Volume:
         return await self._external.ask(
             key_of(item),
             purpose,
-            item["metadata"]["uid"],
+            f"{item['metadata']['uid']} {wanted}",
             call,
             longest_pause_seconds=_LONGEST_PAUSE_SECONDS,
         )

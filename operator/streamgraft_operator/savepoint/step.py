@@ -204,7 +204,9 @@ def _rolled_back(view: SavepointView) -> tuple[SavepointStatus, tuple[Event, ...
 def _damaged(
     view: SavepointView, stages: list[StageView]
 ) -> tuple[SavepointStatus, tuple[Event, ...]]:
-    """Return the end of a rollback that can't be."""
+    """Return the end of a rollback, or of a savepoint, that can't be."""
+    if view.spec.rolls_back_to is None:
+        return _failed(view, f"not copied: {_with_reasons(stages)}")
     why = f"{view.spec.rolls_back_to} is damaged: {_with_reasons(stages)}"
     failed, recorded = _failed(view, why)
     return failed.model_copy(update={"damaged": True}), recorded

@@ -43,7 +43,7 @@ class StageView:
     message: str = ""
     """Why copying fails."""
     damaged: bool = False
-    """Rollbacks: whether that is because the cut's copies are damaged."""
+    """Whether trying again does not help: Saved.damaged."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ class NotCommitted(Exception):
 
 
 class CopyDamaged(OSError):
-    """A copy is not there, or not as it was made; the text says which, and what to do."""
+    """A copy is not there, or not as it was made, or another's is in its place: the text says what
+    to do. Trying again does not help."""
 
 
 class Query(Protocol):

@@ -16,14 +16,21 @@ from streamgraft_common.kube import KubeClient
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.config import KubeConfig
 from streamgraft_common.resources import Resources
-from streamgraft_operator.application.bundles import BundleMismatch, BundleMissing, Bundles
+from streamgraft_operator.application.bundles import (
+    BundleAwaited,
+    BundleMismatch,
+    BundleMissing,
+    Bundles,
+)
 from streamgraft_operator.application.expansion import Expander, Expansion
 from streamgraft_operator.application.sources import Networks
 from streamgraft_operator.application.versions import Versions
 from streamgraft_operator.graph import GraphError, Submission, Topology
+from streamgraft_operator.kit import external_calls
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.external_calls import ExternalCalls
+from streamgraft_operator.kit.volume import Volume
 from streamgraft_operator.settings import Settings
 
 SETTINGS = Settings(bootstrap_servers="kafka:9092", checkpoint_volume={}, image="default:1")
@@ -39,7 +46,8 @@ def expander() -> Expander:
     client = KubeClient(KubeConfig(server="http://127.0.0.1:1"))
     caches = Caches(client, ())
     write = Coordinators(client, caches)
-    bundles = Bundles(client, caches, write, ExternalCalls(), Networks([]))
+    calls = ExternalCalls()
+    bundles = Bundles(client, caches, write, calls, Volume(None, calls), Networks([]))
     return Expander(bundles, Versions(client, caches, write), SETTINGS)
 
 
@@ -177,6 +185,40 @@ async def test_what_is_no_regular_file_is_not_read(tmp_path: Path, path: str) ->
         huge.truncate(1 << 40)
     with pytest.raises(BundleCorrupt, match="no regular file of at most 256 MiB"):
         await expanded(tmp_path / path)
+
+
+async def test_a_volume_that_hangs_holds_up_no_other_job(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that wait for NFS are none of those that plan; who asks again is told at once."""
+    answers, asked = threading.Event(), []
+    stat = Path.stat
+
+    def slow(path: Path, **options: Any) -> os.stat_result:
+        if path.parent.name == "slow":
+            asked.append(path.name)
+            answers.wait()
+            path = file
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", slow)
+    monkeypatch.setattr(external_calls, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(Path, "read_bytes", lambda _: bundle(application("topics")))
+    ours = expander()
+    jobs = [job(tmp_path / "slow" / str(number)) for number in range(12)]
+    for number, waiting in enumerate(jobs):
+        waiting["metadata"] |= {"namespace": f"ns-{number}"}
+    try:
+        for waiting in (*jobs, *jobs):
+            with pytest.raises(BundleAwaited, match=r"slow/\d+ is on has not answered yet"):
+                await ours.expand_submitted(waiting, {})
+        assert len(asked) == 12
+        monkeypatch.setattr(external_calls, "PATIENCE_SECONDS", 5.0)
+        assert (await ours.expand_submitted(job(file), {})).topology.pes
+    finally:
+        answers.set()
+    await asyncio.sleep(0.2)
+    assert (await ours.expand_submitted(jobs[0], {})).topology.pes
 
 
 async def test_submission_time_values_override_defaults(file: Path) -> None:

@@ -73,6 +73,35 @@ async def test_what_is_wanted_now_counts() -> None:
     assert await _ask(external_calls, _at_once, wanted="b") == "there"
 
 
+async def test_who_asks_the_same_waits_for_the_same_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 5.0)
+    external_calls, asked = ExternalCalls(), 0
+
+    async def soon() -> str:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0.02)
+        return "there"
+
+    answers = await asyncio.gather(*(_ask(external_calls, soon) for _ in range(3)))
+    assert (answers, asked) == (["there"] * 3, 1)
+
+
+async def test_who_waits_for_what_is_given_up_may_ask_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody has cancelled the one that waits."""
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 5.0)
+    external_calls = ExternalCalls()
+    waiting = asyncio.ensure_future(_ask(external_calls, _never))
+    await asyncio.sleep(0.02)
+    assert await _ask(external_calls, _at_once, wanted="b") == "there"
+    with pytest.raises(UnderWay):
+        await waiting
+
+
 async def test_a_failure_is_said_until_the_next_attempt_succeeds() -> None:
     external_calls, answers = ExternalCalls(), ["", "", "there"]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgraft_common import names
 from streamgraft_operator.savepoint.files import remove, removed
 
 
@@ -54,3 +55,19 @@ def test_what_stays_is_told(tmp_path: Path) -> None:
     assert removed(folder, "1", copied=True) == "it is not on the operator's volume"
     folder.touch()
     assert "Not a directory" in removed(folder, "1", copied=True)
+
+
+def test_copies_of_another_savepoint_of_the_name_stay(tmp_path: Path) -> None:
+    """The object came back from a backup, with another uid."""
+    folder = saved(tmp_path / "first")
+    file = folder / names.SAVEPOINT_FILE
+    file.write_text('{"uid": "1"}')
+    assert removed(folder, "2", copied=False) == ""
+    assert "only if nobody needs it, as it is another savepoint's (uid 1)" in removed(
+        folder, "2", copied=True
+    )
+    file.write_text("{")
+    assert "savepoint.json can't be read" in removed(folder, "1", copied=True)
+    file.write_text('{"uid": "1"}')
+    assert removed(folder, "1", copied=True) == ""
+    assert not folder.exists()

@@ -340,6 +340,15 @@ def test_a_rollback_to_what_is_damaged_ends_before_it_has_changed_anything() -> 
     assert failed.message == "cut is damaged: work (a blob is missing)"
 
 
+def test_a_savepoint_whose_place_is_taken_fails_at_once() -> None:
+    """Sources stand still, and trying again does not help."""
+    taken = replace(stopped(WORK), message="first has the copies of another", damaged=True)
+    status = parked(*EVERY, phase="Saving")
+    failed = step(view(saved(READ, 0), taken, stopped(WRITE), status=status)).status
+    assert (failed.phase, failed.damaged, failed.parked) == ("Failed", False, [])
+    assert failed.message == "not copied: work (first has the copies of another)"
+
+
 def test_a_rollback_looks_at_copies_for_as_long_as_it_takes_to_read_them() -> None:
     """Who looks anew reads them anew; and what runs meanwhile is undone."""
     late = {"spec": BACK, "now": NOW + 9999, "ends": {"t": [3]}}
