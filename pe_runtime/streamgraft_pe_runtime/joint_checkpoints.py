@@ -1,8 +1,8 @@
 """Checkpoints of queries over several shards, and how shards get from one query to the next.
 
 A shard that is run alone has its checkpoint in `<stage>/<shard>`. A query over shards has one in
-`<stage>/queries/<id>`, and `<stage>/<shard>/queries/<n>` names it: the newest n says whose log has
-the shard's position. Whoever takes shards over
+`<stage>/queries/<id>`, and `<stage>/<shard>/queries/<n>` names it, or nobody: the newest n says
+whose log has the shard's position. Whoever takes shards over
 
 1. ends the batches that were cut off, as planned, in the queries that they were begun in;
 2. closes the logs of these queries, and marks their ledgers: their owners, should they live, can
@@ -11,8 +11,10 @@ the shard's position. Whoever takes shards over
    folder, and the checkpoint says which version of it is meant (joint_state.py);
 4. names it in each shard's folder.
 
-Each of these files is created by one writer only. So a takeover can be cut off anywhere and be done
-again, by the same owner or another one, and of two that happen at once one ends.
+Whoever takes a shard to run it alone names nobody, as the last step, too: a takeover that has
+closed its log and read where that ended finds its number gone then. Each of these files is created
+by one writer only. So a takeover can be cut off anywhere and be done again, by the same owner or
+another one, and of two that happen at once one ends.
 """
 
 import json
@@ -34,7 +36,12 @@ from streamgraft_pe_runtime import (
     query_logs,
     state_metadata,
 )
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as_former
+from streamgraft_pe_runtime.checkpoint_files import (
+    LEDGERS,
+    TAKEN_OVER,
+    entries,
+    keep_as_former,
+)
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.ledgers import Begun, Entry
@@ -131,21 +138,26 @@ class JointCheckpoints:
         return query
 
     def take_alone(self, shard: int) -> Path:
-        """Return a shard's own checkpoint, for a query that runs it alone."""
+        """Return a shard's own checkpoint, for a query that runs it alone.
+
+        Raises TakenByAnother, CheckpointDamaged, CheckpointPutBack, OSError.
+        """
         own, holder = self._own(shard), self._holder(shard)
         if holder.query is None:
             self.check_left(shard)
+            self._check_held(shard, holder)
             query_logs.drop_stray(own)
             query_logs.reopen(own)  # a takeover may have been cut off
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
+            self._name(shard, holder, None)
             return own
         self._refuse_put_back({shard: holder})
+        self._check_held(shard, holder)
         keep_as_former(own)
         arrangement.forget(own)
         query_logs.reopen(own)
         number = query_logs.newest(own / "offsets") + 1
-        if self._holder(shard) != holder:  # the entries are of whoever runs it by now
-            raise TakenByAnother(shard)
+        self._check_held(shard, holder)  # the entries are of whoever runs it by now
         provider = self._description(holder.query).provider
         end = self._end(shard, holder)
         if end and provider and end.state:
@@ -191,7 +203,7 @@ class JointCheckpoints:
         return self._holder(shard).query or self._own(shard)
 
     def sweep(self, now: float | None = None) -> None:
-        """Remove the checkpoints of queries that have been over for long, and their names."""
+        """Remove the checkpoints of queries that have been over for long."""
         before = (now or time.time()) - _KEPT_SECONDS
         held: set[Path | None] = set()
         for shard in (int(item.name) for item in self.stage.glob("[0-9]*") if item.name.isdigit()):
@@ -201,9 +213,6 @@ class JointCheckpoints:
                 log.warning("no checkpoints are removed: %s", error)
                 return
             held.add(holder.query)
-            for file in (self._own(shard) / QUERIES).glob("[0-9]*"):
-                if file.name != str(holder.number):
-                    _remove_if_older(file, before, file.unlink)
         for query in (self.stage / QUERIES).glob("*"):
             if query not in held:
                 # Its age is that of its end: the owner may be frozen since just before that.
@@ -315,8 +324,19 @@ class JointCheckpoints:
         exclusive_files.create(query / _SHARDS_FILE, description.text())
 
     def _name(self, shard: int, holder: _Holder, query: Path | None) -> None:
-        text = json.dumps({"query": query.name if query else None})
-        if not exclusive_files.create(self._own(shard) / QUERIES / str(holder.number + 1), text):
+        """Name a shard's query under the number behind its holder's. Raises TakenByAnother."""
+        folder, number = self._own(shard) / QUERIES, holder.number + 1
+        created = exclusive_files.create(folder / str(number), _named(query))
+        # Who comes late may find its number free, as the names before the newest go.
+        if not created or query_logs.newest(folder) != number:
+            raise TakenByAnother(shard)
+        for earlier in entries(folder):
+            if earlier < number:
+                (folder / str(earlier)).unlink(missing_ok=True)
+
+    def _check_held(self, shard: int, holder: _Holder) -> None:
+        """Raise TakenByAnother if a shard is another owner's by now."""
+        if self._holder(shard) != holder:
             raise TakenByAnother(shard)
 
     def _holder(self, shard: int) -> _Holder:
@@ -325,8 +345,14 @@ class JointCheckpoints:
         if number < 0:
             return _Holder(number, None)
         file = folder / str(number)
+        try:
+            text = file.read_text()
+        except FileNotFoundError:
+            if query_logs.newest(folder) == number:  # an NFS client remembers it
+                raise
+            return self._holder(shard)  # there is a newer name since
         with reading(file):
-            name = json.loads(file.read_text())["query"]
+            name = json.loads(text)["query"]
         return _Holder(number, self.stage / QUERIES / name if name else None)
 
     def _own(self, shard: int) -> Path:
@@ -338,10 +364,22 @@ def is_joint(checkpoint: Path) -> bool:
     return checkpoint.parent.name == QUERIES
 
 
+def name_anew(copy: Path, replaced: Path) -> None:
+    """Name nobody in a copy that takes the place of a shard's folder, under a number that nobody
+    had before: a takeover that has read the folder's is late then."""
+    number = max(query_logs.newest(folder / QUERIES) for folder in (copy, replaced)) + 1
+    shutil.rmtree(copy / QUERIES, ignore_errors=True)  # of before
+    exclusive_files.create(copy / QUERIES / str(number), _named(None))
+
+
 def describe(checkpoint: Path, shards: Iterable[int], provider: str | None) -> None:
     """Make the checkpoint of a query over shards that none has run before."""
     text = Description(sorted(shards), provider, {}).text()
     exclusive_files.create(checkpoint / _SHARDS_FILE, text)
+
+
+def _named(query: Path | None) -> str:
+    return json.dumps({"query": query.name if query else None})
 
 
 def _mark(checkpoint: Path) -> None:
