@@ -17,14 +17,13 @@ by one writer only. So a takeover can be cut off anywhere and be done again, by 
 another one, and of two that happen at once one ends.
 """
 
-import json
 import logging
 import shutil
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -34,25 +33,24 @@ from streamgraft_pe_runtime import (
     joint_state,
     modes,
     query_logs,
+    shard_names,
     state_metadata,
 )
 from streamgraft_pe_runtime.checkpoint_files import (
     LEDGERS,
     TAKEN_OVER,
-    entries,
     keep_as_former,
 )
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.ledgers import Begun, Entry
 from streamgraft_pe_runtime.lost_checkpoints import has_left
-from streamgraft_pe_runtime.protocol.failures import FENCED
+from streamgraft_pe_runtime.shard_names import QUERIES, Holder
 from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined, telling
 from streamgraft_pe_runtime.targets import MAIN
 
 log = logging.getLogger(__name__)
 
-QUERIES = "queries"
 _SHARDS_FILE = "shards.json"
 _KEPT_SECONDS = 86_400.0
 """How long a query that is over keeps its folder, where an owner that was frozen finds that."""
@@ -75,21 +73,6 @@ class CheckpointPutBack(Exception):
         )
 
 
-class TakenByAnother(Exception):
-    """Another owner has taken a shard over at the same time."""
-
-    def __init__(self, shard: int) -> None:
-        super().__init__(f"{FENCED[0]}: another owner has taken over shard {shard}")
-
-
-@dataclass(frozen=True)
-class _Holder:
-    """Who runs a shard: a query, or (None) nobody or one that runs it alone."""
-
-    number: int
-    query: Path | None
-
-
 @dataclass(frozen=True)
 class JointCheckpoints:
     """The checkpoints of a stage. All calls block."""
@@ -100,6 +83,8 @@ class JointCheckpoints:
     """Spark's class for the state of shards that have none yet; None: the stage has no state."""
     ledgers: ReadLedgers = lambda begun: {}
     """By default the stage has none."""
+    names: dict[int, Path] = field(default_factory=dict)
+    """Of each shard that was taken: the name under which we have it (shard_names.py)."""
 
     def take_over(self, shards: Iterable[int], start_of: StartOf) -> Path:
         """Return the checkpoint for a query over these shards; former owners are fenced off.
@@ -110,6 +95,7 @@ class JointCheckpoints:
         wanted = sorted(set(shards))
         holders = {shard: self._holder(shard) for shard in wanted}
         if same := self._same(wanted, holders):
+            self.names.update((shard, holder.name) for shard, holder in holders.items())
             return same
         self._refuse_put_back(holders)
         ends = {shard: self._end(shard, holder) for shard, holder in holders.items()}
@@ -145,19 +131,19 @@ class JointCheckpoints:
         own, holder = self._own(shard), self._holder(shard)
         if holder.query is None:
             self.check_left(shard)
-            self._check_held(shard, holder)
+            shard_names.check_held(own, holder)
             query_logs.drop_stray(own)
             query_logs.reopen(own)  # a takeover may have been cut off
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
             self._name(shard, holder, None)
             return own
         self._refuse_put_back({shard: holder})
-        self._check_held(shard, holder)
+        shard_names.check_held(own, holder)
         keep_as_former(own)
         arrangement.forget(own)
         query_logs.reopen(own)
         number = query_logs.newest(own / "offsets") + 1
-        self._check_held(shard, holder)  # the entries are of whoever runs it by now
+        shard_names.check_held(own, holder)  # the entries are of whoever runs it by now
         provider = self._description(holder.query).provider
         end = self._end(shard, holder)
         if end and provider and end.state:
@@ -220,20 +206,20 @@ class JointCheckpoints:
                 file = end if end.exists() else query / _SHARDS_FILE  # then it never ran
                 _remove_if_older(file, before, partial(shutil.rmtree, query))
 
-    def _same(self, wanted: list[int], holders: Mapping[int, _Holder]) -> Path | None:
+    def _same(self, wanted: list[int], holders: Mapping[int, Holder]) -> Path | None:
         """Return the checkpoint of a query with these shards and no others that is not over."""
         query, *others = {holder.query for holder in holders.values()}
         if query is None or others or query_logs.is_closed(query):
             return None
         return query if self._description(query).shards == wanted else None
 
-    def _refuse_put_back(self, holders: Mapping[int, _Holder]) -> None:
+    def _refuse_put_back(self, holders: Mapping[int, Holder]) -> None:
         """Raise CheckpointPutBack if a query that we are to end has written more than its log has.
 
         A query that goes on with its checkpoint looks there itself. But its successor begins a
         ledger in the place of its own, and would write all since once more.
         """
-        begun: dict[Path, tuple[Begun, int, _Holder]] = {}
+        begun: dict[Path, tuple[Begun, int, Holder]] = {}
         for shard, holder in holders.items():
             place = holder.query or self._own(shard)
             marker = place / LEDGERS / MAIN
@@ -255,7 +241,7 @@ class JointCheckpoints:
                 why = f"batch {entry.batch} is written, and the last one here is {last}"
                 raise CheckpointPutBack(place, why)
 
-    def _end(self, shard: int, holder: _Holder) -> Position | None:
+    def _end(self, shard: int, holder: Holder) -> Position | None:
         """Return a shard's position once nobody can bring it further."""
         if holder.query is None:
             self.check_left(shard)
@@ -303,7 +289,7 @@ class JointCheckpoints:
         self,
         query: Path,
         shards: list[int],
-        holders: Mapping[int, _Holder],
+        holders: Mapping[int, Holder],
         positions: Mapping[int, Position],
     ) -> None:
         """Say whose the new query is, and which state it goes on from. Raises NotJoinable."""
@@ -323,37 +309,11 @@ class JointCheckpoints:
         description = Description(shards, provider, state)
         exclusive_files.create(query / _SHARDS_FILE, description.text())
 
-    def _name(self, shard: int, holder: _Holder, query: Path | None) -> None:
-        """Name a shard's query under the number behind its holder's. Raises TakenByAnother."""
-        folder, number = self._own(shard) / QUERIES, holder.number + 1
-        created = exclusive_files.create(folder / str(number), _named(query))
-        # Who comes late may find its number free, as the names before the newest go.
-        if not created or query_logs.newest(folder) != number:
-            raise TakenByAnother(shard)
-        for earlier in entries(folder):
-            if earlier < number:
-                (folder / str(earlier)).unlink(missing_ok=True)
+    def _name(self, shard: int, holder: Holder, query: Path | None) -> None:
+        self.names[shard] = shard_names.name(self._own(shard), holder, query)
 
-    def _check_held(self, shard: int, holder: _Holder) -> None:
-        """Raise TakenByAnother if a shard is another owner's by now."""
-        if self._holder(shard) != holder:
-            raise TakenByAnother(shard)
-
-    def _holder(self, shard: int) -> _Holder:
-        folder = self._own(shard) / QUERIES
-        number = query_logs.newest(folder)
-        if number < 0:
-            return _Holder(number, None)
-        file = folder / str(number)
-        try:
-            text = file.read_text()
-        except FileNotFoundError:
-            if query_logs.newest(folder) == number:  # an NFS client remembers it
-                raise
-            return self._holder(shard)  # there is a newer name since
-        with reading(file):
-            name = json.loads(text)["query"]
-        return _Holder(number, self.stage / QUERIES / name if name else None)
+    def _holder(self, shard: int) -> Holder:
+        return shard_names.holder(self._own(shard))
 
     def _own(self, shard: int) -> Path:
         return self.stage / str(shard)
@@ -364,22 +324,10 @@ def is_joint(checkpoint: Path) -> bool:
     return checkpoint.parent.name == QUERIES
 
 
-def name_anew(copy: Path, replaced: Path) -> None:
-    """Name nobody in a copy that takes the place of a shard's folder, under a number that nobody
-    had before: a takeover that has read the folder's is late then."""
-    number = max(query_logs.newest(folder / QUERIES) for folder in (copy, replaced)) + 1
-    shutil.rmtree(copy / QUERIES, ignore_errors=True)  # of before
-    exclusive_files.create(copy / QUERIES / str(number), _named(None))
-
-
 def describe(checkpoint: Path, shards: Iterable[int], provider: str | None) -> None:
     """Make the checkpoint of a query over shards that none has run before."""
     text = Description(sorted(shards), provider, {}).text()
     exclusive_files.create(checkpoint / _SHARDS_FILE, text)
-
-
-def _named(query: Path | None) -> str:
-    return json.dumps({"query": query.name if query else None})
 
 
 def _mark(checkpoint: Path) -> None:

@@ -22,20 +22,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgraft_common.pe_metadata import HDFS
-from streamgraft_pe_runtime import exclusive_files, query_logs
+from streamgraft_pe_runtime import exclusive_files, query_logs, shard_names
 from streamgraft_pe_runtime.arrangement import arrange
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, entries
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import (
     CheckpointPutBack,
     JointCheckpoints,
-    TakenByAnother,
 )
 from streamgraft_pe_runtime.ledgers import Begun
 from streamgraft_pe_runtime.ledgers import Entry as Noted
 from streamgraft_pe_runtime.lost_checkpoints import ROLLED_BACK
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol.failures import explained
+from streamgraft_pe_runtime.shard_names import TakenByAnother
 from streamgraft_pe_runtime.spark_log import Position
 from streamgraft_pe_runtime.targets import MAIN
 
@@ -802,3 +802,14 @@ def step(owner: Owner, action: str, amount: int) -> None:
             owner.commit()
     except (Fenced, Refused):
         owner.checkpoint = owner.planned = None
+
+
+def test_who_comes_late_names_nothing_though_its_number_is_free(tmp_path: Path) -> None:
+    """The names before the newest go: runs, and cuts, would pile them up."""
+    before = shard_names.holder(tmp_path)
+    for _ in range(3):
+        shard_names.name(tmp_path, shard_names.holder(tmp_path), None)
+    assert entries(tmp_path / "queries") == [2]
+    with pytest.raises(TakenByAnother):
+        shard_names.name(tmp_path, before, None)
+    assert shard_names.holder(tmp_path).number == 2

@@ -13,11 +13,12 @@ from streamgraft_common.resources import Saving
 from streamgraft_pe_runtime import savepoints
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, entries, incarnation
 from streamgraft_pe_runtime.copied_logs import placed
-from streamgraft_pe_runtime.joint_checkpoints import QUERIES, JointCheckpoints
+from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.query_logs import is_closed, newest
 from streamgraft_pe_runtime.savepoints import Storage
+from streamgraft_pe_runtime.shard_names import QUERIES
 from streamgraft_pe_runtime.spark_work import SparkStage
 from streamgraft_pe_runtime.topic_ids import NOTE, noted
 
