@@ -55,7 +55,7 @@ def holder(shard: Path) -> Holder:
     if number < 0:
         return Holder(file, None)
     try:
-        text = file.read_text()
+        text = file.read_bytes()
     except FileNotFoundError:
         if newest(names) == number:  # an NFS client remembers it
             raise
