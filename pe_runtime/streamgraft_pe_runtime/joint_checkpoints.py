@@ -156,6 +156,12 @@ class JointCheckpoints:
         self._name(shard, holder, None)
         return own
 
+    def is_alone(self, shard: int) -> bool:
+        """Return whether a shard's own checkpoint says where it is, as of one that ran alone, or
+        that nobody has run. Raises CheckpointDamaged, OSError."""
+        self.check_left(shard)
+        return self._holder(shard).query is None and not query_logs.is_closed(self._own(shard))
+
     @contextmanager
     def left_behind(self, shard: int) -> Iterator[None]:
         """Fence the owner of the query that has a shard, whose checkpoint the block replaces with

@@ -242,8 +242,7 @@ class SparkStage:
             for shard in request.shards:
                 late_batches.note(place, request.uid, self._checkpoints.cut_off_with(shard))
             for shard in request.shards:  # which nobody runs
-                self._checkpoints.check_left(shard)
-                if self._storage.checkpoint(shard).exists():  # else it may be to be restored yet
+                if not self._checkpoints.is_alone(shard):
                     self._checkpoints.take_alone(shard)
         except _NOT_KNOWN as error:
             raise OSError(f"where shards are is not known yet: {error}") from error

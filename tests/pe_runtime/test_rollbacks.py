@@ -16,7 +16,7 @@ from streamgraft_pe_runtime.copied_logs import placed
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
-from streamgraft_pe_runtime.query_logs import is_closed, newest
+from streamgraft_pe_runtime.query_logs import close, is_closed, newest
 from streamgraft_pe_runtime.savepoints import Storage
 from streamgraft_pe_runtime.shard_names import QUERIES
 from streamgraft_pe_runtime.spark_work import SparkStage
@@ -71,6 +71,23 @@ def test_a_cut_of_a_shard_that_is_to_be_restored_yet_makes_no_checkpoint_of_it(
     SparkStage(driver, fork, nothing, metadata)._save(request)
     fork.prepare(0)
     assert entries(fork.checkpoint(0) / "commits") == [0, 1]
+
+
+def test_a_cut_takes_no_shard_from_a_query_that_runs_it_alone(tmp_path: Path) -> None:
+    """It may be asked for once more, of a pod that runs again; a takeover that was cut off, whose
+    log is closed, is ended first."""
+    here = cut_and_gone_on(tmp_path)
+    driver: Any = SimpleNamespace(state_provider=None, joint=True, obstacle="")
+    metadata: Any = SimpleNamespace(shard_count=2)
+    nothing: Any = None
+    stage = SparkStage(driver, here, nothing, metadata)
+    own = stage._checkpoints.take_alone(0)
+    for closed in (False, True):
+        if closed:
+            assert close(own)
+        stage._save(REQUEST.model_copy(update={"savepoint": f"second-{closed}"}))
+        assert entries(own / QUERIES) == [int(closed)]
+        assert entries(tmp_path / f"ns/savepoints/second-{closed}/work/0/offsets") == [3, 4]
 
 
 def test_it_is_done_once_though_it_is_asked_for_again(tmp_path: Path) -> None:
