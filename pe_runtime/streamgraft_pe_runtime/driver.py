@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from streamgraft_pe_runtime import (
     real_time,
     repeats,
     restricted,
+    shard_names,
     topic_ids,
     warm_up,
     workers,
@@ -280,8 +281,11 @@ class Driver:
         operator = operators.get(port.operator)  # an edit may be under way
         return operator.kafka if operator and port.external else None
 
-    def start(self, shards: Sequence[int], checkpoint: Path, *, joint: bool) -> ShardQuery:
-        """Start the query of shards on its checkpoint; `joint`: made to keep several apart."""
+    def start(
+        self, shards: Sequence[int], checkpoint: Path, names: Iterable[Path], *, joint: bool
+    ) -> ShardQuery:
+        """Start the query of shards on its checkpoint, which writes for as long as these names of
+        the shards are there; `joint`: made to keep several apart."""
         with self._compiling:
             planned = self._planned
             assert planned is not None
@@ -295,6 +299,7 @@ class Driver:
         stagger = Stagger(shards[0], metadata.shard_count)
         seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
         repeats.keep_notes(self._session, query.stage_of(checkpoint), metadata.inputs)
+        shard_names.hold(self._session, names)
         return query.start(plan, checkpoint, seconds, name, stagger)
 
     def set_log_level(self, level: str) -> None:

@@ -1,8 +1,8 @@
 """Checkpoints of queries over several shards, and how shards get from one query to the next.
 
 A shard that is run alone has its checkpoint in `<stage>/<shard>`. A query over shards has one in
-`<stage>/queries/<id>`, and `<stage>/<shard>/queries/<n>` names it: the newest n says whose log has
-the shard's position. Whoever takes shards over
+`<stage>/queries/<id>`, and `<stage>/<shard>/queries/<n>` names it, or nobody: the newest n says
+whose log has the shard's position. Whoever takes shards over
 
 1. ends the batches that were cut off, as planned, in the queries that they were begun in;
 2. closes the logs of these queries, and marks their ledgers: their owners, should they live, can
@@ -11,18 +11,19 @@ the shard's position. Whoever takes shards over
    folder, and the checkpoint says which version of it is meant (joint_state.py);
 4. names it in each shard's folder.
 
-Each of these files is created by one writer only. So a takeover can be cut off anywhere and be done
-again, by the same owner or another one, and of two that happen at once one ends.
+Whoever takes a shard to run it alone names nobody, as the last step, too: a takeover that has
+closed its log and read where that ended finds its number gone then. Each of these files is created
+by one writer only. So a takeover can be cut off anywhere and be done again, by the same owner or
+another one, and of two that happen at once one ends.
 """
 
-import json
 import logging
 import shutil
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -32,20 +33,24 @@ from streamgraft_pe_runtime import (
     joint_state,
     modes,
     query_logs,
+    shard_names,
     state_metadata,
 )
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as_former
+from streamgraft_pe_runtime.checkpoint_files import (
+    LEDGERS,
+    TAKEN_OVER,
+    keep_as_former,
+)
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.joint_state import Description
 from streamgraft_pe_runtime.ledgers import Begun, Entry
 from streamgraft_pe_runtime.lost_checkpoints import has_left
-from streamgraft_pe_runtime.protocol.failures import FENCED
+from streamgraft_pe_runtime.shard_names import QUERIES, Holder
 from streamgraft_pe_runtime.spark_log import NotJoinable, Position, StartOf, joined, telling
 from streamgraft_pe_runtime.targets import MAIN
 
 log = logging.getLogger(__name__)
 
-QUERIES = "queries"
 _SHARDS_FILE = "shards.json"
 _KEPT_SECONDS = 86_400.0
 """How long a query that is over keeps its folder, where an owner that was frozen finds that."""
@@ -68,21 +73,6 @@ class CheckpointPutBack(Exception):
         )
 
 
-class TakenByAnother(Exception):
-    """Another owner has taken a shard over at the same time."""
-
-    def __init__(self, shard: int) -> None:
-        super().__init__(f"{FENCED[0]}: another owner has taken over shard {shard}")
-
-
-@dataclass(frozen=True)
-class _Holder:
-    """Who runs a shard: a query, or (None) nobody or one that runs it alone."""
-
-    number: int
-    query: Path | None
-
-
 @dataclass(frozen=True)
 class JointCheckpoints:
     """The checkpoints of a stage. All calls block."""
@@ -93,6 +83,8 @@ class JointCheckpoints:
     """Spark's class for the state of shards that have none yet; None: the stage has no state."""
     ledgers: ReadLedgers = lambda begun: {}
     """By default the stage has none."""
+    names: dict[int, Path] = field(default_factory=dict)
+    """Of each shard that was taken: the name under which we have it (shard_names.py)."""
 
     def take_over(self, shards: Iterable[int], start_of: StartOf) -> Path:
         """Return the checkpoint for a query over these shards; former owners are fenced off.
@@ -103,6 +95,7 @@ class JointCheckpoints:
         wanted = sorted(set(shards))
         holders = {shard: self._holder(shard) for shard in wanted}
         if same := self._same(wanted, holders):
+            self.names.update((shard, holder.name) for shard, holder in holders.items())
             return same
         self._refuse_put_back(holders)
         ends = {shard: self._end(shard, holder) for shard, holder in holders.items()}
@@ -131,21 +124,26 @@ class JointCheckpoints:
         return query
 
     def take_alone(self, shard: int) -> Path:
-        """Return a shard's own checkpoint, for a query that runs it alone."""
+        """Return a shard's own checkpoint, for a query that runs it alone.
+
+        Raises TakenByAnother, CheckpointDamaged, CheckpointPutBack, OSError.
+        """
         own, holder = self._own(shard), self._holder(shard)
         if holder.query is None:
             self.check_left(shard)
+            shard_names.check_held(own, holder)
             query_logs.drop_stray(own)
             query_logs.reopen(own)  # a takeover may have been cut off
             (own / LEDGERS / TAKEN_OVER).unlink(missing_ok=True)
+            self._name(shard, holder, None)
             return own
         self._refuse_put_back({shard: holder})
+        shard_names.check_held(own, holder)
         keep_as_former(own)
         arrangement.forget(own)
         query_logs.reopen(own)
         number = query_logs.newest(own / "offsets") + 1
-        if self._holder(shard) != holder:  # the entries are of whoever runs it by now
-            raise TakenByAnother(shard)
+        shard_names.check_held(own, holder)  # the entries are of whoever runs it by now
         provider = self._description(holder.query).provider
         end = self._end(shard, holder)
         if end and provider and end.state:
@@ -157,6 +155,12 @@ class JointCheckpoints:
             query_logs.write(own, number, Position(end.sources) if provider else end)
         self._name(shard, holder, None)
         return own
+
+    def is_alone(self, shard: int) -> bool:
+        """Return whether a shard's own checkpoint says where it is, as of one that ran alone, or
+        that nobody has run. Raises CheckpointDamaged, OSError."""
+        self.check_left(shard)
+        return self._holder(shard).query is None and not query_logs.is_closed(self._own(shard))
 
     @contextmanager
     def left_behind(self, shard: int) -> Iterator[None]:
@@ -191,7 +195,7 @@ class JointCheckpoints:
         return self._holder(shard).query or self._own(shard)
 
     def sweep(self, now: float | None = None) -> None:
-        """Remove the checkpoints of queries that have been over for long, and their names."""
+        """Remove the checkpoints of queries that have been over for long."""
         before = (now or time.time()) - _KEPT_SECONDS
         held: set[Path | None] = set()
         for shard in (int(item.name) for item in self.stage.glob("[0-9]*") if item.name.isdigit()):
@@ -201,9 +205,6 @@ class JointCheckpoints:
                 log.warning("no checkpoints are removed: %s", error)
                 return
             held.add(holder.query)
-            for file in (self._own(shard) / QUERIES).glob("[0-9]*"):
-                if file.name != str(holder.number):
-                    _remove_if_older(file, before, file.unlink)
         for query in (self.stage / QUERIES).glob("*"):
             if query not in held:
                 # Its age is that of its end: the owner may be frozen since just before that.
@@ -211,20 +212,20 @@ class JointCheckpoints:
                 file = end if end.exists() else query / _SHARDS_FILE  # then it never ran
                 _remove_if_older(file, before, partial(shutil.rmtree, query))
 
-    def _same(self, wanted: list[int], holders: Mapping[int, _Holder]) -> Path | None:
+    def _same(self, wanted: list[int], holders: Mapping[int, Holder]) -> Path | None:
         """Return the checkpoint of a query with these shards and no others that is not over."""
         query, *others = {holder.query for holder in holders.values()}
         if query is None or others or query_logs.is_closed(query):
             return None
         return query if self._description(query).shards == wanted else None
 
-    def _refuse_put_back(self, holders: Mapping[int, _Holder]) -> None:
+    def _refuse_put_back(self, holders: Mapping[int, Holder]) -> None:
         """Raise CheckpointPutBack if a query that we are to end has written more than its log has.
 
         A query that goes on with its checkpoint looks there itself. But its successor begins a
         ledger in the place of its own, and would write all since once more.
         """
-        begun: dict[Path, tuple[Begun, int, _Holder]] = {}
+        begun: dict[Path, tuple[Begun, int, Holder]] = {}
         for shard, holder in holders.items():
             place = holder.query or self._own(shard)
             marker = place / LEDGERS / MAIN
@@ -246,7 +247,7 @@ class JointCheckpoints:
                 why = f"batch {entry.batch} is written, and the last one here is {last}"
                 raise CheckpointPutBack(place, why)
 
-    def _end(self, shard: int, holder: _Holder) -> Position | None:
+    def _end(self, shard: int, holder: Holder) -> Position | None:
         """Return a shard's position once nobody can bring it further."""
         if holder.query is None:
             self.check_left(shard)
@@ -294,7 +295,7 @@ class JointCheckpoints:
         self,
         query: Path,
         shards: list[int],
-        holders: Mapping[int, _Holder],
+        holders: Mapping[int, Holder],
         positions: Mapping[int, Position],
     ) -> None:
         """Say whose the new query is, and which state it goes on from. Raises NotJoinable."""
@@ -314,20 +315,11 @@ class JointCheckpoints:
         description = Description(shards, provider, state)
         exclusive_files.create(query / _SHARDS_FILE, description.text())
 
-    def _name(self, shard: int, holder: _Holder, query: Path | None) -> None:
-        text = json.dumps({"query": query.name if query else None})
-        if not exclusive_files.create(self._own(shard) / QUERIES / str(holder.number + 1), text):
-            raise TakenByAnother(shard)
+    def _name(self, shard: int, holder: Holder, query: Path | None) -> None:
+        self.names[shard] = shard_names.name(self._own(shard), holder, query)
 
-    def _holder(self, shard: int) -> _Holder:
-        folder = self._own(shard) / QUERIES
-        number = query_logs.newest(folder)
-        if number < 0:
-            return _Holder(number, None)
-        file = folder / str(number)
-        with reading(file):
-            name = json.loads(file.read_text())["query"]
-        return _Holder(number, self.stage / QUERIES / name if name else None)
+    def _holder(self, shard: int) -> Holder:
+        return shard_names.holder(self._own(shard))
 
     def _own(self, shard: int) -> Path:
         return self.stage / str(shard)

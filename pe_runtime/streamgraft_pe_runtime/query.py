@@ -40,7 +40,7 @@ _SLEEPING = "Clock.waitTillTime"
 _CALLING = "ForeachBatchSink.addBatch"
 _RUNNING = ("org.apache.spark.sql.classic.Dataset.collect", _CALLING)
 """What it does while a batch's jobs run: into Kafka, into a sink function."""
-_SILENT = ("CANNOT_LOAD_STATE_STORE", "(no cause message)")
+_SILENT = ("CANNOT_LOAD_STATE_STORE", "CANNOT_WRITE_STATE_STORE", "(no cause message)")
 _MOST_CAUSES = 20
 _NO_BATCH = -2
 """Earlier than that before the first, -1."""
@@ -314,8 +314,8 @@ class ShardQuery:
             return None
 
     def _told(self, error: Any) -> str:
-        """Return what an exception says; of state that can't be loaded, why and where it is, which
-        Spark leaves out."""
+        """Return what an exception says; of state that can't be loaded or written, why and where it
+        is, which Spark leaves out."""
         text = str(error.toString())
         if not any(sign in text for sign in _SILENT):
             return text

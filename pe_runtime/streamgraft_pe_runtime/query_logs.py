@@ -130,9 +130,12 @@ def cut(checkpoint: Path) -> bool:
     """Do the same to a shard's own checkpoint, whose log goes on to be one that Spark reads.
 
     Its newest entries say the same once more, instead of the owner's next batch. A log without a
-    batch is closed: whoever goes on with it has to open it again.
+    batch is closed: whoever goes on with it has to open it again. One that is closed stays so; its
+    owner may have ended its first batch while that was done.
     """
     while not is_cut_off(checkpoint):
+        if is_closed(checkpoint):
+            return True
         position = read(checkpoint)
         if position is None or position.batch is None:
             return close(checkpoint)

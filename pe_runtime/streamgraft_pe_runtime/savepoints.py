@@ -23,7 +23,7 @@ from streamgraft_common.repositories import RepositoryUnavailable
 from streamgraft_common.repositories.manifest import Share
 from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of
-from streamgraft_pe_runtime import arrangement, cuts, modes, topic_ids
+from streamgraft_pe_runtime import arrangement, cuts, modes, shard_names, topic_ids
 from streamgraft_pe_runtime.checkpoint_files import (
     CHECKSUM,
     LEDGERS,
@@ -217,6 +217,7 @@ class Storage:
                 write(copy / ROLLED_BACK, request.uid)
                 if self._is_back(shard, request):  # by the next pod, which outran us and runs it
                     raise _BackMeanwhile
+                shard_names.name_anew(copy, checkpoint)
                 if checkpoint.exists():
                     checkpoint.rename(old)
         except OSError:

@@ -11,14 +11,19 @@ from typing import TypeVar
 from streamgraft_common.content import Content
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_common.resources import MatchedImport, Saved, Saving
-from streamgraft_pe_runtime import alignment, late_batches, log_starts, lost_checkpoints
+from streamgraft_pe_runtime import (
+    alignment,
+    late_batches,
+    log_starts,
+    lost_checkpoints,
+    shard_names,
+)
 from streamgraft_pe_runtime.bundles import Bundles
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, check
 from streamgraft_pe_runtime.driver import Driver
 from streamgraft_pe_runtime.joint_checkpoints import (
     CheckpointPutBack,
     JointCheckpoints,
-    TakenByAnother,
     is_joint,
 )
 from streamgraft_pe_runtime.joint_query import JointQuery, QueryFailed
@@ -32,6 +37,7 @@ from streamgraft_pe_runtime.query import ShardQuery, StillRuns
 from streamgraft_pe_runtime.query_logs import is_cut_off
 from streamgraft_pe_runtime.repository import Repository
 from streamgraft_pe_runtime.savepoints import Storage
+from streamgraft_pe_runtime.shard_names import TakenByAnother
 from streamgraft_pe_runtime.topic_ids import Topics
 
 log = logging.getLogger(__name__)
@@ -190,7 +196,8 @@ class SparkStage:
         else:
             leaky = [port for port in inputs if self._driver.may_lose(port)]
             log_starts.count_deleted(checkpoint, leaky, brokers, self._lost)
-        query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
+        names = [self._checkpoints.names[shard] for shard in shards]
+        query = self._driver.start(shards, checkpoint, names, joint=is_joint(checkpoint))
         try:
             self.progress.watch(shards, query, checkpoint, topics)
         except Exception:  # nobody would stop it
@@ -206,7 +213,8 @@ class SparkStage:
     def _end_batch(self, checkpoint: Path, shards: Sequence[int]) -> None:
         """Run the query of a former owner until the batch that was cut off is committed."""
         log.info("ending the batch that was cut off in %s", checkpoint)
-        query = self._driver.start(shards, checkpoint, joint=is_joint(checkpoint))
+        names = shard_names.held(map(self._storage.checkpoint, shards))
+        query = self._driver.start(shards, checkpoint, names, joint=is_joint(checkpoint))
         try:
             while is_cut_off(checkpoint):
                 if failure := query.failure():
@@ -241,7 +249,8 @@ class SparkStage:
             for shard in request.shards:
                 late_batches.note(place, request.uid, self._checkpoints.cut_off_with(shard))
             for shard in request.shards:  # which nobody runs
-                self._checkpoints.take_alone(shard)
+                if not self._checkpoints.is_alone(shard):
+                    self._checkpoints.take_alone(shard)
         except _NOT_KNOWN as error:
             raise OSError(f"where shards are is not known yet: {error}") from error
         saved = self._storage.save(request)

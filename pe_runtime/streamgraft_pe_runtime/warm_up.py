@@ -31,7 +31,7 @@ from streamgraft_common.pe_metadata import (
 )
 from streamgraft_pe_runtime import query, repeats
 from streamgraft_pe_runtime.conf import FEW_RECORDS
-from streamgraft_pe_runtime.joint_checkpoints import QUERIES, describe
+from streamgraft_pe_runtime.joint_checkpoints import describe
 from streamgraft_pe_runtime.plan import (
     KAFKA_COLUMNS,
     Compiler,
@@ -41,6 +41,7 @@ from streamgraft_pe_runtime.plan import (
     tasks,
 )
 from streamgraft_pe_runtime.real_time import noted, number_of
+from streamgraft_pe_runtime.shard_names import QUERIES
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ def stage(folder: Path, failure: str) -> SparkStage:
         state_provider=None,
         joint=False,
         obstacle="",
-        start=lambda shards, checkpoint, joint: query,
+        start=lambda shards, checkpoint, names, joint: query,
     )
     progress: Any = None
     metadata: Any = SimpleNamespace(shard_count=2)

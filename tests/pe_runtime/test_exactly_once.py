@@ -26,9 +26,9 @@ from tests.pe_runtime.chain import PER_BATCH, SECONDS, Chain, crashed_behind_the
 from streamgraft_local.processes import Process
 from streamgraft_pe_runtime import exclusive_files
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as_former
-from streamgraft_pe_runtime.joint_checkpoints import QUERIES
 from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.reports import gaps
+from streamgraft_pe_runtime.shard_names import QUERIES
 
 pytestmark = pytest.mark.integration
 

@@ -15,26 +15,27 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgraft_common.pe_metadata import HDFS
-from streamgraft_pe_runtime import exclusive_files, query_logs
+from streamgraft_pe_runtime import exclusive_files, query_logs, shard_names
 from streamgraft_pe_runtime.arrangement import arrange
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, entries
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.joint_checkpoints import (
     CheckpointPutBack,
     JointCheckpoints,
-    TakenByAnother,
 )
 from streamgraft_pe_runtime.ledgers import Begun
 from streamgraft_pe_runtime.ledgers import Entry as Noted
 from streamgraft_pe_runtime.lost_checkpoints import ROLLED_BACK
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol.failures import explained
+from streamgraft_pe_runtime.shard_names import TakenByAnother
 from streamgraft_pe_runtime.spark_log import Position
 from streamgraft_pe_runtime.targets import MAIN
 
@@ -110,9 +111,9 @@ def stage_of(folder: Path, brokers: FakeBrokers) -> JointCheckpoints:
         asked[checkpoint] += 1
         assert asked[checkpoint] < 100, "nobody can end its batch"
         owner = Owner(brokers)
-        owner.open(checkpoint, shards)
-        if owner.cut_off:
-            with suppress(Fenced):  # the old owner has ended it
+        with suppress(Fenced):  # the old owner has ended it
+            owner.open(checkpoint, shards)
+            if owner.cut_off:
                 owner.batch(0)
 
     return JointCheckpoints(folder, end_batch, ledgers=brokers.noted)
@@ -145,7 +146,9 @@ class Owner:
         self.open(stage.take_over(shards, nowhere), shards)
 
     def open(self, checkpoint: Path, shards: Sequence[int]) -> None:
-        """Start a query on a checkpoint."""
+        """Start a query on a checkpoint. Raises Fenced."""
+        if query_logs.is_closed(checkpoint):  # by now, and Spark takes no such log
+            raise Fenced
         self.named = newest(checkpoint / "queries")
         self.number = newest(checkpoint / "commits") + 1
         begin = {shard: nowhere(TOPIC, shard) for shard in shards}
@@ -574,6 +577,30 @@ def test_what_a_frozen_owner_has_planned_where_a_shard_went_back_is_no_batch(
     assert newest(tmp_path / "0" / "offsets") <= 1 + (not alone and cut_off)
 
 
+def test_who_takes_a_shard_too_late_leaves_its_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ledger is that of whoever runs it by now, and its log stays closed for others."""
+    brokers = FakeBrokers()
+    stage, owner = stage_of(tmp_path, brokers), Owner(brokers)
+    owner.start(stage, [0, 1])
+    owner.batch(5)
+    look = JointCheckpoints._refuse_put_back
+
+    def overtaken(self: JointCheckpoints, holders: Any) -> None:
+        look(self, holders)
+        monkeypatch.undo()
+        owner.open(stage.take_alone(0), [0])
+        owner.batch(5)
+
+    monkeypatch.setattr(JointCheckpoints, "_refuse_put_back", overtaken)
+    marker = tmp_path / "0" / LEDGERS / MAIN
+    with pytest.raises(TakenByAnother):
+        stage.take_alone(0)
+    assert marker.read_text() == brokers.ledgers[0][0]
+    owner.batch(5)
+
+
 @pytest.mark.parametrize("owners", [[], [[0, 1], [2, 3]], [[2, 3], [0]]])
 @pytest.mark.parametrize("cut_off", [False, True])
 def test_a_volume_that_was_put_back_gives_no_shard_to_others(
@@ -649,18 +676,18 @@ def unasked(begun: Collection[Begun]) -> dict[Begun, Noted]:
 
 ACTIONS = (
     *("start", "register", "plan", "write", "commit", "batch"),
-    *("crashed start", "overtaken start", "raced start"),
-    *("alone", "crashed alone", "overtaken alone", "raced alone"),
+    *("crashed start", "overtaken start", "outrun start", "raced start"),
+    *("alone", "crashed alone", "overtaken alone", "outrun alone", "raced alone"),
 )
 Ownership = tuple[int, str, int, int]
 """Owner, what it does, with how many records or how many of its shards, and after how many files
-it crashes, another owner comes, or does its next step."""
+it crashes, another owner comes (outrun: and runs a shard alone), or does its next step."""
 ownerships = st.lists(
     st.tuples(
         st.integers(0, 2),
         st.sampled_from(ACTIONS),
         st.sampled_from([1, 2, 3, 6, 12, 15]),
-        st.integers(0, 6),
+        st.integers(0, 8),
     ),
     min_size=10,
     max_size=30,
@@ -692,12 +719,16 @@ _BACK: list[Ownership] = [(0, "alone", 2, 0), (1, "write", 1, 0)]
 """The next owner runs the shard alone, and the one before wakes up."""
 _CUT_OFF: list[Ownership] = [(0, "crashed start", 1, 3), (0, "crashed start", 1, 1)]
 """A takeover that dies behind the end of the shard's own query, and one in that query's batch."""
+_OUTRUN: list[Ownership] = [(0, "alone", 1, 0), (0, "batch", 1, 0), (1, "outrun start", 1, 7)]
+"""A takeover that has read where a shard is, and names its query when another one has gone on."""
 
 
 @given(ownerships)
 @example([(1, "alone", 2, 0), (1, "register", 1, 0), (0, "start", 2, 0), *_BACK])
 @example([(1, "alone", 2, 0), (1, "plan", 1, 0), (0, "start", 2, 0), *_BACK])
 @example([(1, "alone", 2, 0), (1, "plan", 1, 0), (0, "start", 2, 0), (0, "batch", 1, 0), *_BACK])
+@example([*_OUTRUN, (1, "batch", 1, 0)])
+@example([(0, "outrun start", 1, 0), (0, "crashed start", 1, 1), (0, "start", 1, 0)])
 @example([(0, "start", 1, 0), (0, "plan", 1, 0), (0, "alone", 1, 0), *_CUT_OFF, (0, "start", 1, 0)])
 def test_nothing_is_lost_or_written_twice(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Ownership]
@@ -712,7 +743,7 @@ def test_nothing_is_lost_or_written_twice(
     def start(owner: Owner, mask: int) -> None:
         try:
             owner.start(stage, [shard for shard in range(SHARDS) if mask & 1 << shard])
-        except (TakenByAnother, Crash):
+        except (TakenByAnother, Fenced, Crash):
             owner.checkpoint = None
 
     def start_alone(owner: Owner, mask: int) -> None:
@@ -720,14 +751,19 @@ def test_nothing_is_lost_or_written_twice(
         try:
             owner.checkpoint = owner.planned = None
             owner.open(stage.take_alone(shard), [shard])
-        except (TakenByAnother, Crash):
+        except (TakenByAnother, Fenced, Crash):
             owner.checkpoint = None
+
+    def run_alone(owner: Owner, mask: int) -> None:
+        start_alone(owner, mask)
+        step(owner, "batch", 1)
 
     for number, action, amount, files in plan:
         owner, other = owners[number], owners[number - 1]
         otherwise: dict[str, Callable[[], None]] = {
             "crashed": crash,
             "overtaken": partial(start, other, amount),
+            "outrun": partial(run_alone, other, amount),
             "raced": partial(step, other, "next", amount),
         }
         with pytest.MonkeyPatch.context() as patch:
@@ -766,3 +802,14 @@ def step(owner: Owner, action: str, amount: int) -> None:
             owner.commit()
     except (Fenced, Refused):
         owner.checkpoint = owner.planned = None
+
+
+def test_who_comes_late_names_nothing_though_its_number_is_free(tmp_path: Path) -> None:
+    """The names before the newest go: runs, and cuts, would pile them up."""
+    before = shard_names.holder(tmp_path)
+    for _ in range(3):
+        shard_names.name(tmp_path, shard_names.holder(tmp_path), None)
+    assert entries(tmp_path / "queries") == [2]
+    with pytest.raises(TakenByAnother):
+        shard_names.name(tmp_path, before, None)
+    assert shard_names.holder(tmp_path).number == 2

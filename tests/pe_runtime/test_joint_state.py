@@ -26,9 +26,10 @@ from streamgraft_common.pe_metadata import (
     PeMetadata,
 )
 from streamgraft_local import Cluster
-from streamgraft_pe_runtime import local_files, query, query_logs
+from streamgraft_pe_runtime import local_files, query, query_logs, shard_names
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints, is_joint
 from streamgraft_pe_runtime.plan import Compiler, RealInputs
+from streamgraft_pe_runtime.protocol import failures
 
 pytestmark = pytest.mark.integration
 
@@ -188,6 +189,8 @@ class Stage:
         inputs = RealInputs(self._session, self.metadata, ADL)
         compile_ = compiler.compile_joint if is_joint(checkpoint) else compiler.compile
         name = f"{self.metadata.job}-{'-'.join(map(str, shards))}"
+        names = shard_names.held(self.folder / str(shard) for shard in shards)
+        shard_names.hold(self._session, names)
         return query.start(compile_(shards, inputs), checkpoint, SECONDS, name)
 
     def _end_batch(self, checkpoint: Path, shards: Sequence[int]) -> None:
@@ -294,3 +297,25 @@ def test_state_goes_along(
     stage.stop()
     if kind == "counts":  # nothing was written twice, and no count ever fell
         assert all(values == sorted(set(values)) for values in stage.read.values())
+
+
+@pytest.mark.parametrize("provider", [HDFS], indirect=True)
+def test_who_has_lost_a_shard_leaves_its_state(
+    session: SparkSession, cluster: Cluster, tmp_path: Path, provider: str
+) -> None:
+    """One of those of its query, as to a rollback of the region while it was frozen."""
+    stage = Stage(session, cluster, tmp_path, "counts", provider)
+    stage.start(0, 1, 2, 3)
+    stage.send()
+    stage.until(lambda: totals(stage).keys() == stage.expected().keys())
+    shard = stage.folder / "1"
+    shard_names.name(shard, shard_names.holder(shard), None)
+    before = {file.name for file in (shard / "state").glob("*/0/*")}
+    stage.send()
+    (running,) = stage._queries.values()
+    deadline = time.monotonic() + 60
+    while (failure := running.failure()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert failures.is_fenced(failure)
+    assert {file.name for file in (shard / "state").glob("*/0/*")} == before

@@ -8,9 +8,10 @@ import pytest
 
 from streamgraft_pe_runtime.brokers import Bounds
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
-from streamgraft_pe_runtime.joint_checkpoints import QUERIES, describe
+from streamgraft_pe_runtime.joint_checkpoints import describe
 from streamgraft_pe_runtime.ledgers import Entry
 from streamgraft_pe_runtime.lost_checkpoints import life_of
+from streamgraft_pe_runtime.shard_names import QUERIES
 from streamgraft_pe_runtime.spark_work import SparkStage
 
 

@@ -11,13 +11,14 @@ from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 
 from streamgraft_common.resources import Saving
 from streamgraft_pe_runtime import savepoints
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, incarnation
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, entries, incarnation
 from streamgraft_pe_runtime.copied_logs import placed
-from streamgraft_pe_runtime.joint_checkpoints import QUERIES, JointCheckpoints
+from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
-from streamgraft_pe_runtime.query_logs import is_closed
+from streamgraft_pe_runtime.query_logs import close, is_closed, newest
 from streamgraft_pe_runtime.savepoints import Storage
+from streamgraft_pe_runtime.shard_names import QUERIES
 from streamgraft_pe_runtime.spark_work import SparkStage
 from streamgraft_pe_runtime.topic_ids import NOTE, noted
 
@@ -57,6 +58,38 @@ def test_a_shard_goes_on_behind_the_cut_at_the_end_of_its_input(tmp_path: Path) 
     assert [item.name for item in own.parent.iterdir()] == ["0"], "nothing else is left"
 
 
+def test_a_cut_of_a_shard_that_is_to_be_restored_yet_makes_no_checkpoint_of_it(
+    tmp_path: Path,
+) -> None:
+    """As when its pod died before it took the shard up: what has a folder is not restored."""
+    cut_and_gone_on(tmp_path)
+    fork = storage(tmp_path, "fork", "first")
+    driver: Any = SimpleNamespace(state_provider=None, joint=True, obstacle="")
+    metadata: Any = SimpleNamespace(shard_count=2)
+    nothing: Any = None
+    request = REQUEST.model_copy(update={"savepoint": "second"})
+    SparkStage(driver, fork, nothing, metadata)._save(request)
+    fork.prepare(0)
+    assert entries(fork.checkpoint(0) / "commits") == [0, 1]
+
+
+def test_a_cut_takes_no_shard_from_a_query_that_runs_it_alone(tmp_path: Path) -> None:
+    """It may be asked for once more, of a pod that runs again; a takeover that was cut off, whose
+    log is closed, is ended first."""
+    here = cut_and_gone_on(tmp_path)
+    driver: Any = SimpleNamespace(state_provider=None, joint=True, obstacle="")
+    metadata: Any = SimpleNamespace(shard_count=2)
+    nothing: Any = None
+    stage = SparkStage(driver, here, nothing, metadata)
+    own = stage._checkpoints.take_alone(0)
+    for closed in (False, True):
+        if closed:
+            assert close(own)
+        stage._save(REQUEST.model_copy(update={"savepoint": f"second-{closed}"}))
+        assert entries(own / QUERIES) == [int(closed)]
+        assert entries(tmp_path / f"ns/savepoints/second-{closed}/work/0/offsets") == [3, 4]
+
+
 def test_it_is_done_once_though_it_is_asked_for_again(tmp_path: Path) -> None:
     """As after a crash of the pod, whose next launch has gone on already."""
     here = cut_and_gone_on(tmp_path)
@@ -78,9 +111,12 @@ def test_the_query_that_had_the_shards_is_fenced(tmp_path: Path) -> None:
     query = JointCheckpoints(here.folder, nothing).take_over([0, 1], lambda topic, shard: 0)
     stage._save(BACK.model_copy(update={"commit": False}))
     assert not is_closed(query)
+    names = here.checkpoint(0) / QUERIES
+    before = newest(names)
     stage._save(BACK.model_copy(update={"commit": True}))
     assert is_closed(query)
-    assert not (here.checkpoint(0) / QUERIES).exists()
+    assert entries(names) == [before + 1], "a takeover that has read the one of before is late"
+    assert stage._checkpoints.checkpoint(0) == here.checkpoint(0)
 
 
 @pytest.mark.parametrize("place", ["_check_copy", "link_tree"])

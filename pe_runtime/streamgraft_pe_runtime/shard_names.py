@@ -1,0 +1,109 @@
+"""Who has a shard: names in its folder, of which each is made by one owner only.
+
+`<stage>/<shard>/queries/<n>` names the query over several shards that has it, or nobody: then
+whoever made it runs it alone, or nobody does. The newest n counts, and those before go. So a name
+that is gone tells its owner that it has the shard no more, whatever its folder is by now: a
+rollback puts another folder in its place, with a name of its own. The checkpoint's files are made
+only while the name is there (scala/shards/ExclusiveCheckpointFiles.scala).
+"""
+
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from streamgraft_pe_runtime import exclusive_files
+from streamgraft_pe_runtime.checkpoint_files import entries
+from streamgraft_pe_runtime.checkpoint_health import reading
+from streamgraft_pe_runtime.protocol.failures import FENCED
+from streamgraft_pe_runtime.query_logs import newest
+
+QUERIES = "queries"
+
+
+class TakenByAnother(Exception):
+    """Another owner has taken a shard over at the same time."""
+
+    def __init__(self, shard: Path) -> None:
+        super().__init__(f"{FENCED[0]}: another owner has taken over shard {shard.name}")
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who has a shard: a query, or (None) nobody or one that runs it alone."""
+
+    name: Path
+    """Its number is -1 if there is none."""
+    query: Path | None
+    """Its checkpoint."""
+
+    @property
+    def number(self) -> int:
+        """The number of the name."""
+        return int(self.name.name)
+
+
+def holder(shard: Path) -> Holder:
+    """Return who has a shard, by its folder. Raises CheckpointDamaged, OSError."""
+    names = shard / QUERIES
+    number = newest(names)
+    file = names / str(number)
+    if number < 0:
+        return Holder(file, None)
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        if newest(names) == number:  # an NFS client remembers it
+            raise
+        return holder(shard)  # there is a newer name since
+    with reading(file):
+        query = json.loads(text)["query"]
+    return Holder(file, shard.with_name(QUERIES) / query if query else None)
+
+
+def check_held(shard: Path, known: Holder) -> None:
+    """Raise TakenByAnother if a shard is another owner's by now."""
+    if holder(shard) != known:
+        raise TakenByAnother(shard)
+
+
+def name(shard: Path, before: Holder, query: Path | None) -> Path:
+    """Name a shard's query under the number behind its holder's. Raises TakenByAnother."""
+    names, number = shard / QUERIES, before.number + 1
+    file = names / str(number)
+    # Who comes late may find its number free, as the names before the newest go.
+    if not exclusive_files.create(file, _text(query)) or newest(names) != number:
+        raise TakenByAnother(shard)
+    for earlier in entries(names):
+        if earlier < number:
+            (names / str(earlier)).unlink(missing_ok=True)
+    return file
+
+
+def held(shards: Iterable[Path]) -> list[Path]:
+    """Return the names that shards have now. Raises CheckpointDamaged, OSError."""
+    return [found.name for found in map(holder, shards) if found.number >= 0]
+
+
+def hold(session: SparkSession, names: Iterable[Path]) -> None:
+    """Have the driver make files in the shards' folders only while these names are there."""
+    jvm: Any = session._jvm
+    for file in names:
+        shard = file.parent.parent
+        jvm.org.apache.spark.sql.streamgraft.ShardNames.hold(str(shard), str(file))
+
+
+def name_anew(copy: Path, replaced: Path) -> None:
+    """Name nobody in a copy that takes the place of a shard's folder, under a number that nobody
+    had before: a takeover that has read the folder's is late then."""
+    number = max(newest(folder / QUERIES) for folder in (copy, replaced)) + 1
+    shutil.rmtree(copy / QUERIES, ignore_errors=True)  # of before
+    exclusive_files.create(copy / QUERIES / str(number), _text(None))
+
+
+def _text(query: Path | None) -> str:
+    return json.dumps({"query": query.name if query else None})
