@@ -9,14 +9,15 @@ long new ones took to serve, and how long moved shards stood still. The simulato
 import json
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from bench import report
-from examples.flights.app import quick
+from bench.partitioner import key_group
+from examples.flights.app import app, quick
 from examples.flights.settings import BATCH_SECONDS, MAX_WIDTH, Settings
 from streamgraft_autoscaler import DemandPolicy
 from streamgraft_autoscaler.hpa import DEFAULT_SYNC_SECONDS, Spec, spec_of
@@ -27,8 +28,8 @@ from streamgraft_common.resources import PARALLEL_REGION
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator.manifests.autoscaler import autoscaler
 
-LARGEST_SHARD = 0.41
-"""Share of the flights that the fullest key group has."""
+SHARDS = app.graph.regions[0].max_width
+"""Key groups of the demo's region."""
 
 Document = dict[str, Any]
 
@@ -64,11 +65,13 @@ def predicted(document: Document) -> Course:
     launches = [_seconds(change, "servingAt") for change in document["changes"] if _grew(change)]
     pauses = [change["pauseSecondsMax"] for change in document["changes"]]
     pause = statistics.median(pauses) * stretch
+    shares = _shares(document["batch"])
     model = RegionModel(
         true_rate=statistics.median(rate for it in samples if (rate := it["channel_rate"]))
         / stretch,
-        shards=MAX_WIDTH,
-        largest_shard=LARGEST_SHARD,
+        shards=SHARDS,
+        largest_shard=max(shares),
+        median_shard=statistics.median(shares),
         batch_seconds=BATCH_SECONDS * stretch,
         launch_seconds=statistics.median(launches) * stretch,
         pause_seconds=pause,
@@ -76,7 +79,7 @@ def predicted(document: Document) -> Course:
     policy = DemandPolicy(
         min_width=1,
         max_width=MAX_WIDTH,
-        shards=MAX_WIDTH,
+        shards=SHARDS,
         target_utilization=quick.target_utilization,
         headroom=quick.headroom,
         price=ChangePrice.given(quick.change_cost_seconds or 0.0),
@@ -89,6 +92,15 @@ def predicted(document: Document) -> Course:
     found = replay(experiment, 1)
     wanted = [(sample.seconds / stretch, sample.wanted) for sample in found.samples]
     return Course(wanted, max(sample.lag for sample in found.samples))
+
+
+def _shares(flights: Mapping[str, Document]) -> list[float]:
+    """Return the share of the flights of each key group."""
+    found = [0] * SHARDS
+    for name, counted in flights.items():
+        key = json.dumps(name.split("-", 1), separators=(",", ":"))
+        found[key_group(key.encode(), SHARDS)] += counted["flights"]
+    return [count / sum(found) for count in found]
 
 
 def _grew(change: Document) -> bool:
@@ -119,7 +131,7 @@ def _hpa(stretch: float) -> Spec:
             "scale_down_seconds": round(quick.shrinks_after_seconds * stretch),
         }
     )
-    spec = {"job": "flights", "region": "enrich", "width": 1, "maxWidth": MAX_WIDTH, "key": []}
+    spec = {"job": "flights", "region": "enrich", "width": 1, "maxWidth": SHARDS, "key": []}
     spec["autoscaling"] = stretched.model_dump(mode="json", by_alias=True)
     region = PARALLEL_REGION.manifest("flights-enrich", "demo", spec)
     region["metadata"]["uid"] = ""
