@@ -79,15 +79,15 @@ async def test_channels_that_go_fill_it(
 async def test_it_finds_its_own_size_where_regions_scale_themselves(
     world: World, player: HandPlayedPe, source_topic: str
 ) -> None:
-    """One channel waits; after a step of two, two, and these are the next channels. A number is
-    asked for and wins."""
+    """All that a new region may grow waits; after a step of two, two, and these are the next
+    channels. A number is asked for and wins."""
     adl = application(world.namespace)
     (region,) = adl["regions"]
     scaled = {**region, "autoscaling": {"minWidth": 1, "maxWidth": region["maxWidth"]}}
     await world.upload(bundle({**adl, "regions": [scaled]}))
     await world.submit()
     await world.job_in("Healthy")
-    await pool(world, 1)
+    await pool(world, 3)
     await world.scale("job-r", 3)
     await world.serving("job-r", 3)
     await world.scale("job-r", 1)
