@@ -90,6 +90,7 @@ def stage(folder: Path, said: list[str], start: Any) -> SparkStage:
         folder=folder,
         checkpoint=lambda shard: folder / str(shard),
         prepare=lambda shard: None,
+        claim=lambda request: None,
         place=lambda request: folder / "saved",
     )
     driver: Any = SimpleNamespace(
@@ -111,7 +112,7 @@ async def test_a_query_whose_start_fails_and_that_does_not_end_is_not_started_ag
 ) -> None:
     """What a former delivery has noted can't be given up, or nobody could follow it."""
 
-    def start(shards: object, checkpoint: Path, joint: bool) -> Stuck:
+    def start(shards: object, checkpoint: Path, names: object, joint: bool) -> Stuck:
         if where == "in its start":
             Stuck().stop(0)
         return Stuck()
@@ -130,6 +131,6 @@ async def test_a_former_owner_s_batch_that_does_not_end_is_not_run_again(
     query_logs.write(checkpoint, 0, Position(({"in": {"0": 1, "1": 1}},), {"conf": {}}))
     (checkpoint / "offsets" / "1").write_text((checkpoint / "offsets" / "0").read_text())
     said: list[str] = []
-    found = stage(tmp_path, said, lambda shards, checkpoint, joint: Stuck())
+    found = stage(tmp_path, said, lambda shards, checkpoint, names, joint: Stuck())
     request = Saving(savepoint="first", uid="u", shards=[0])
     await ends(found.start(0, 1) if asked == "start" else found.save(request), said)
