@@ -98,7 +98,7 @@ class Deployed:
 
     async def pool_filled(self) -> int:
         """Wait until the job is healthy and its warm pool, whose size is the operator's to choose,
-        has been the same and ready for a while; return its size."""
+        has been the same and ready for a while; return its size, which is never 0 then."""
         seen, since = -1, time.monotonic()
         async with asyncio.timeout(CALM_TIMEOUT_SECONDS):
             while True:
@@ -106,7 +106,7 @@ class Deployed:
                 calm = await self._is_healthy() and all(map(is_ready, pool))
                 if not calm or len(pool) != seen:
                     seen, since = len(pool), time.monotonic()
-                elif time.monotonic() - since > SAME_POOL_SECONDS:
+                elif seen and time.monotonic() - since > SAME_POOL_SECONDS:
                     return seen
                 await asyncio.sleep(0.5)
 
