@@ -101,7 +101,9 @@ def write(measured: dict[str, float], ran: Sequence[str]) -> None:
         "rate_of_costs": cut_costs.RATE,
         "period_seconds": region_kills.PERIOD_SECONDS,
         "kills_per_case": region_kills.KILLS,
-        "saturated_seconds": cut_costs.SATURATED_SECONDS,
+        "saturated_seconds": {
+            case: cut_costs.saturated_seconds(period) for case, period in PERIODS.items()
+        },
         "trigger_seconds": 0.5,
         "cores": os.cpu_count(),
     }

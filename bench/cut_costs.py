@@ -40,7 +40,7 @@ class CostResult:
     throughput: float
     """Records a second."""
     cuts: int
-    """That were complete while throughput was measured, and just before."""
+    """That became complete while throughput was measured."""
     lost: int
     duplicated: int
 
@@ -56,6 +56,11 @@ class CostResult:
         }
 
 
+def saturated_seconds(period: float) -> float:
+    """Return how long throughput is measured with a cut once in a period."""
+    return max(SATURATED_SECONDS, period)
+
+
 async def costs(cluster: Cluster, folder: Path, name: str, period: float) -> CostResult:
     """Run a case on its own; `name`: of its job, `period`: seconds, 0 for no consistent region."""
     text = TEMPLATE.read_text().replace('NAME = "cuts"', f'NAME = "{name}"')
@@ -68,8 +73,9 @@ async def costs(cluster: Cluster, folder: Path, name: str, period: float) -> Cos
             progress = Progress(probe.arrivals)
             with Load(servers, f"{name}-in", KEYS, RATE) as load:
                 took = await _latencies(load, probe, progress, period)
+                await _feed(load, progress, WARM_SECONDS)
                 before = await _cuts(app, period)
-                throughput = await _throughput(load, progress, max(SATURATED_SECONDS, period))
+                throughput = await _throughput(load, progress, saturated_seconds(period))
                 cuts = await _cuts(app, period) - before
             await _until(progress, load.sent)
         lost, duplicated = wrong(KEYS, load.sent, probe.arrivals.items)
@@ -87,7 +93,6 @@ async def _latencies(load: Load, probe: Probe, progress: Progress, period: float
 
 async def _throughput(load: Load, progress: Progress, seconds: float) -> float:
     """Return how many records a second flow when there are always more to read."""
-    await _feed(load, progress, WARM_SECONDS)
     records, at = progress.records(), progress.at
     await _feed(load, progress, seconds)
     flowed = progress.records() - records

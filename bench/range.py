@@ -5,6 +5,10 @@ that passes them on and a region of one channel, which writes them as well, with
 second or in real time. `hybrid` has state in micro-batches between two PEs in real time, of which
 the last writes. PEs may have shorter triggers. CPU is that of all PEs. Everything is real; all
 sinks write exactly once. A case takes about two minutes.
+
+Figures of cases that do not run stay, with the day when they did. Machines differ from day to day:
+`*_beside.CASE` keeps what another case took in the same run. That is one channel that may not grow,
+or, beside `hybrid`, micro-batches all the way.
 """
 
 import asyncio
@@ -16,9 +20,8 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-
-from rich.console import Console
 
 from bench import pods, report
 from bench.cluster import Deployed, application, running_cluster
@@ -35,8 +38,6 @@ WARM_SECONDS = 30.0
 MEASURED_SECONDS = 30.0
 OUT_PARTITIONS = 8
 TEMPLATE = Path(__file__).parent / "applications" / "range.py"
-
-console = Console()
 
 
 @dataclass(frozen=True)
@@ -134,27 +135,49 @@ async def measure(cluster: Cluster, folder: Path, case: str) -> Result:
     return Result(spent / took, seen, lost, (busy - busy_before) / took, trigger)
 
 
+def beside(case: str) -> str:
+    """Return the case that tells what another one costs."""
+    kind, _, widest = case.partition(".")
+    return f"state.{widest}" if kind == "hybrid" else f"{kind}.1"
+
+
 def figures(results: Mapping[str, Result]) -> dict[str, float]:
-    """Return the figures by name; CPU ratios are to a region of the same kind without a range."""
+    """Return the figures of a run by name; CPU ratios are to a region without a range."""
     found: dict[str, float] = {}
     for case, result in results.items():
-        kind, _, widest = case.partition(".")
         found |= result.figures(case)
-        if widest != "1" and (alone := results.get(f"{kind}.1")):
-            found[f"cpu_ratio.{case}"] = round(result.cpu / alone.cpu, 2)
+        name = beside(case)
+        if name != case and (other := results.get(name)):
+            found[f"cpu_cores_beside.{case}"] = round(other.cpu, 3)
+            p50 = report.percentile(other.latencies, 0.5)
+            found[f"latency_p50_s_beside.{case}"] = round(p50, 3)
+            if name.endswith(".1"):
+                found[f"cpu_ratio.{case}"] = round(result.cpu / other.cpu, 2)
     return found
 
 
+def write(results: Mapping[str, Result], day: str) -> None:
+    """Write the figures of the cases that ran, beside those of others from before."""
+    last = report.read("range")
+    kept = {
+        name: value
+        for name, value in last.get("figures", {}).items()
+        if name.partition(".")[2] not in results
+    }
+    run_on = last.get("settings", {}).get("run_on", {}) | dict.fromkeys(results, day)
+    settings = {"rate": RATE, "keys": len(KEYS), "width": 1, "trigger_seconds": 1.0}
+    report.write("range", settings | {"run_on": run_on}, kept | figures(results))
+
+
 async def main() -> None:
-    """Measure in an environment of its own, print and write the figures."""
-    results = {}
+    """Measure in an environment of its own; write after each case what was found."""
+    results: dict[str, Result] = {}
+    day = datetime.now(UTC).date().isoformat()
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
         async with running_cluster(Path(folder) / "cluster") as cluster:
             for case in sys.argv[1:] or CASES:
                 results[case] = await measure(cluster, Path(folder), case)
-                console.print(case, results[case].figures(case))
-    settings = {"rate": RATE, "keys": len(KEYS), "width": 1, "trigger_seconds": 1.0}
-    report.write("range", settings | {"cases": list(results)}, figures(results))
+                write(results, day)
 
 
 if __name__ == "__main__":

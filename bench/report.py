@@ -18,13 +18,18 @@ def write(name: str, settings: Mapping[str, object], figures: Mapping[str, float
     path = RESULTS / f"{name}.json"
     document = {"settings": dict(settings), "figures": dict(figures)}
     path.write_text(json.dumps(document, indent=2) + "\n")
+    show(name, figures)
+    return path
+
+
+def show(name: str, figures: Mapping[str, float]) -> None:
+    """Print the figures."""
     table = Table(title=name, title_justify="left")
     table.add_column("figure")
     table.add_column("value", justify="right")
     for figure, value in figures.items():
         table.add_row(figure, f"{value:g}")
     Console().print(table)
-    return path
 
 
 def note(name: str, figures: Mapping[str, float]) -> None:

@@ -3,16 +3,19 @@
 `make bench-savepoint` reproduces sections 5.2 to 5.5 of "Towards autoscaling of Apache Flink jobs":
 keyed state that grows, savepoints of it, and restarts from them at several widths, with the linear
 fits and their R². What the paper can't do, another number of key groups, is measured as well.
-Everything is real.
+Everything is real. CASES="saves" takes the savepoints by width alone, "starts" does the rest; what
+does not run stays, with the day when it did.
 """
 
 import asyncio
 import random
 import re
+import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
@@ -41,6 +44,8 @@ TAKEN = 3
 WIDTH, WIDTHS = 2, (1, 4)
 """Width of the restarts by size, and the other ones, with the most state."""
 GROUPS, MORE_GROUPS = 4, 8
+STARTS, SAVES = CASES = ("starts", "saves")
+"""Savepoints and starts by size, and starts by width; savepoints by width."""
 MARKERS = 64
 """Records that show that each key group flows again."""
 PATIENCE_SECONDS = 900.0
@@ -191,24 +196,43 @@ def _load(metrics: str) -> float:
     return (sums["start"] + sums["batches"]) / sums["count"]
 
 
-async def measure(bench: Bench) -> tuple[list[Taken], list[Restart]]:
+async def measure(bench: Bench, cases: Collection[str]) -> tuple[list[Taken], list[Restart]]:
     """Grow the state; save and restart at each size, and with the most state at each width."""
     taken, restarts = [], []
-    for keys in KEYS:
+    for keys in KEYS if STARTS in cases else KEYS[-1:]:
         await bench.traffic.out(await bench.traffic.send(keys - bench.traffic.sent))
         for number in range(TAKEN):
             taken.append(await bench.saved(name := f"s{keys}-{number}", WIDTH))
         megabytes = taken[-1].megabytes
-        for groups in (MORE_GROUPS, GROUPS):
+        for groups in (MORE_GROUPS, GROUPS) if STARTS in cases else ():
             restarts.append(await bench.restart(name, megabytes, WIDTH, groups))
     for width in WIDTHS:
         restarts.append(await bench.restart(name, megabytes, width, GROUPS))
-        taken += [await bench.saved(f"w{width}-{number}", width) for number in range(TAKEN)]
+        if SAVES in cases:
+            taken += [await bench.saved(f"w{width}-{number}", width) for number in range(TAKEN)]
     return taken, restarts
 
 
-def figures(taken: list[Taken], restarts: list[Restart]) -> dict[str, float]:
-    """Return the figures by name: seconds, and megabytes of the savepoint."""
+def figures(
+    taken: list[Taken], restarts: list[Restart], cases: Collection[str] = CASES
+) -> dict[str, float]:
+    """Return the figures of the cases by name: seconds, and megabytes of the savepoint."""
+    found = of_starts(taken, restarts) if STARTS in cases else {}
+    return found | (of_saves(taken) if SAVES in cases else {})
+
+
+def of_saves(taken: list[Taken]) -> dict[str, float]:
+    """Return what savepoints of the most state took at each width."""
+    found: dict[str, float] = {}
+    for width in (WIDTH, *WIDTHS):
+        largest = [item for item in taken if item.width == width][-TAKEN:]
+        found[f"still_s.width_{width}"] = round(fmean(item.still for item in largest), 3)
+        found[f"save_s.width_{width}"] = round(fmean(item.save for item in largest), 3)
+    return found | {"last_saved_mb": round(taken[-1].megabytes, 1)}
+
+
+def of_starts(taken: list[Taken], restarts: list[Restart]) -> dict[str, float]:
+    """Return what savepoints and starts took by size, and starts by width."""
     by_size = [item for item in restarts if item.width == WIDTH]
     same = [item for item in by_size if item.groups == GROUPS]
     more = [item for item in by_size if item.groups == MORE_GROUPS]
@@ -227,10 +251,6 @@ def figures(taken: list[Taken], restarts: list[Restart]) -> dict[str, float]:
             found[f"{name}.{megabytes:.1f}_mb"] = round(sum(values) / len(values), 3)
         found[f"{name}.per_mb"] = round(report.slope(points), 4)
         found[f"{name}.r2"] = round(report.determination(points), 3)
-    for width in (WIDTH, *WIDTHS):
-        largest = [item for item in taken if item.width == width][-TAKEN:]
-        found[f"still_s.width_{width}"] = round(fmean(item.still for item in largest), 3)
-        found[f"save_s.width_{width}"] = round(fmean(item.save for item in largest), 3)
     most = max(item.megabytes for item in same)
     for item in restarts:
         if item.groups == GROUPS and item.megabytes == most:
@@ -275,6 +295,30 @@ def draw(found: Mapping[str, float]) -> None:
     (PLOTS / "savepoint-width.svg").write_text(picture)
 
 
+def write(found: Mapping[str, float], cases: Collection[str], day: str) -> dict[str, float]:
+    """Write the figures of the cases that ran beside those of the other; return all of them."""
+    last = report.read("savepoint")
+    before: dict[str, float] = last.get("figures", {})
+    every = {name: value for name, value in before.items() if case_of(name) not in cases}
+    every |= found
+    settings = {
+        "keys": list(KEYS),
+        "text_bytes": TEXT_BYTES,
+        "groups": GROUPS,
+        "more_groups": MORE_GROUPS,
+        "width": WIDTH,
+        "savepoints_per_size": TAKEN,
+        "run_on": last.get("settings", {}).get("run_on", {}) | dict.fromkeys(cases, day),
+    }
+    report.write("savepoint", settings, every)
+    return every
+
+
+def case_of(figure: str) -> str:
+    """Return the case that a figure is measured in."""
+    return SAVES if re.fullmatch(r"(still_s|save_s)\.width_\d+|last_saved_mb", figure) else STARTS
+
+
 def _line(found: Mapping[str, float], name: str, prefix: str, suffix: str) -> Points:
     """Return the points of a figure, whose names have x in them."""
     pattern = re.compile(rf"{name}\.{prefix}([\d.]+){suffix}")
@@ -284,6 +328,8 @@ def _line(found: Mapping[str, float], name: str, prefix: str, suffix: str) -> Po
 
 async def main() -> None:
     """Measure on a fresh embedded environment."""
+    cases, day = sys.argv[1:] or CASES, datetime.now(UTC).date().isoformat()
+    assert {*cases} <= {*CASES}, f"cases are {CASES}"
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as name:
         async with running_cluster(Path(name)) as cluster:
             servers = cluster.bootstrap_servers
@@ -297,17 +343,10 @@ async def main() -> None:
                     sources = Path(name) / "applications"
                     sources.mkdir()
                     bench = Bench(cluster, app, traffic, client, sources)
-                    taken, restarts = await measure(bench)
-    settings = {
-        "keys": list(KEYS),
-        "text_bytes": TEXT_BYTES,
-        "groups": GROUPS,
-        "more_groups": MORE_GROUPS,
-        "width": WIDTH,
-        "savepoints_per_size": TAKEN,
-    }
-    report.write("savepoint", settings, found := figures(taken, restarts))
-    draw(found)
+                    taken, restarts = await measure(bench, cases)
+    every = write(figures(taken, restarts, cases), cases, day)
+    if set(map(case_of, every)) == set(CASES):
+        draw(every)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """What the benchmark of consistent regions makes of files, counts and results."""
 
 import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from bench import report
+from bench import consistent, cut_costs, report
 from bench.consistent import CASES, derived, of_case, write
 from bench.counts import Progress, wrong
 from bench.cut_costs import CostResult
@@ -93,3 +97,55 @@ def test_figures_of_the_torture_stay_when_cases_are_measured_again(
     figures = report.read("consistent")["figures"]
     assert (figures["torture_runs"], figures["torture_wrong"]) == (101, 0)
     assert figures["lost.warm"] == 0
+
+
+def test_what_is_kept_is_what_the_benchmark_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = json.loads(Path(shutil.copy(report.RESULTS / "consistent.json", tmp_path)).read_text())
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(consistent, "PLOTS", tmp_path)
+    write({}, [])
+    now = report.read("consistent")
+    assert now["figures"] == before["figures"]
+    assert now["settings"] | {"cores": before["settings"]["cores"]} == before["settings"]
+    assert now["settings"]["saturated_seconds"] == {"none": 45, "1s": 45, "10s": 45, "60s": 60}
+
+
+async def test_cuts_are_counted_while_throughput_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+
+    @asynccontextmanager
+    async def running(*_: object) -> AsyncIterator[None]:
+        yield
+
+    async def feed(_: object, progress: Progress, seconds: float) -> None:
+        done.append(seconds)
+        progress.at += seconds
+
+    async def look(*_: object) -> int:
+        done.append("looked")
+        return done.count("looked")
+
+    async def nothing(*_: object) -> list[float]:
+        return []
+
+    probe, load = SimpleNamespace(arrivals=Arrivals([])), SimpleNamespace(sent=0, rate=0.0)
+    replaced = {
+        "application": running,
+        "create_topic": lambda *_: None,
+        "Probe": lambda *_: nullcontext(probe),
+        "Load": lambda *_: nullcontext(load),
+        "_latencies": nothing,
+        "_until": nothing,
+        "_feed": feed,
+        "_cuts": look,
+    }
+    for name, instead in replaced.items():
+        monkeypatch.setattr(cut_costs, name, instead)
+    cluster = SimpleNamespace(bootstrap_servers="")
+    found = await cut_costs.costs(cluster, tmp_path, "cuts60s", 60.0)  # type: ignore[arg-type]
+    assert done == [cut_costs.WARM_SECONDS, "looked", 60.0, "looked"]
+    assert found.cuts == 1

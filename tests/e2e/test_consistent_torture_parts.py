@@ -6,6 +6,7 @@ from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
+from tests.e2e.torture.consistent.__main__ import KEPT_ROUNDS, tell
 from tests.e2e.torture.consistent.application import folder as folder_parameter
 from tests.e2e.torture.consistent.application import look, publish, put_aside
 from tests.e2e.torture.consistent.outcome import Lines
@@ -18,11 +19,12 @@ from tests.e2e.torture.consistent.rounds import (
     VICTIMS,
     rounds,
 )
-from tests.e2e.torture.consistent.run import written
+from tests.e2e.torture.consistent.run import Verdict, written
 from tests.e2e.torture.consistent.verification import Comparison, Line
 from tests.e2e.torture.schedule import OF_PROGRAMS, PLACES
 from tests.e2e.torture.verification import Input, Result
 
+from bench import report
 from streamgraft import Batch, Cut
 
 INPUTS = [Input("a", 0), Input("b", 1), Input("a", 2), Input("a", 3), Input("b", 4)]
@@ -155,3 +157,14 @@ def test_a_batch_that_comes_again_is_final_once_and_later_ones_wait(lines: Lines
     assert list(lines.read()) == [Line("a", 0, True), Line("b", 1, True)]
     publish(replace(cut, number=2, last_batch=5))
     assert list(lines.read()) == [Line("a", 2, False)]
+
+
+def test_a_short_run_leaves_the_figures_of_a_long_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    tell(Verdict(runs=KEPT_ROUNDS, seconds=[1.0]), 1)
+    tell(Verdict(runs=KEPT_ROUNDS - 1, wrong=1, seconds=[1.0]), 2)
+    assert report.read("torture-consistent")["settings"]["seed"] == 1
+    figures = report.read("consistent")["figures"]
+    assert (figures["torture_runs"], figures["torture_wrong"]) == (KEPT_ROUNDS, 0)
