@@ -9,12 +9,11 @@ from streamgraft_autoscaler.demand import (
     FIRST_STAGE,
     Demand,
     DemandPolicy,
-    ExpectedDemand,
     StageLoad,
     Surroundings,
     demand,
-    expected_demand,
 )
+from streamgraft_autoscaler.expected import ExpectedDemand, expected_demand
 from streamgraft_autoscaler.lag import (
     GatedLagChange,
     RelativeLagChange,

@@ -25,8 +25,6 @@ MOST_PAUSE = 1.0
 change, would ask for all of them, and no other change would follow that shows shorter ones."""
 FIRST_STAGE = "0"
 """Where the records of a region come in, which its forecast is of."""
-EXPECTED_SECONDS = 1800.0
-"""How far ahead drivers are made ready: long enough to start many of them one after the other."""
 BATCHES_IN_FLIGHT = 2.0
 """Records of the running batch and of the next one are on their way, and don't wait."""
 
@@ -122,6 +120,9 @@ class StageDemand:
     """Work, records/s, at which the present width is left for a wider one; 0 if it never is."""
     narrower_below: float = 0.0
     """Work, records/s, at which fewer channels would do, headroom included; 0 if they never do."""
+    certain: bool = True
+    """Whether enough is known of its channels to ask for another width; else it keeps the present
+    one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,39 +145,6 @@ class Demand:
     """Why the value is not what the load alone would ask for, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedDemand:
-    """The largest width that a region is expected to want soon, and why."""
-
-    value: float
-    """Channels, within the policy's limits."""
-    wanted: float
-    """Channels wanted now."""
-    needed: int
-    """Channels that the load needs now."""
-    growing: int
-    """Channels that it needs in `EXPECTED_SECONDS` if it goes on growing as it does now."""
-    ahead: int
-    """Channels that the forecast asks for within `EXPECTED_SECONDS`; 0 without one."""
-    scheduled: int
-    """Channels that periods of the week ask for within that time; 0 without one."""
-
-
-def expected_demand(now: Demand, scheduled: int = 0) -> ExpectedDemand:
-    """Return the channels for which drivers should be at hand before the load is there.
-
-    `scheduled`: the least width that is asked for at some time within `EXPECTED_SECONDS`.
-    """
-    buckets = 1 + math.ceil(EXPECTED_SECONDS / BUCKET_SECONDS)
-    ahead = max(
-        (width for stage in now.stages.values() for width in stage.ahead[:buckets]), default=0
-    )
-    growth = now.surroundings.past.growth * EXPECTED_SECONDS / 3600
-    growing = math.ceil(now.needed * (1 + growth))
-    value = min(max(now.value, growing, ahead, scheduled), now.policy.max_width)
-    return ExpectedDemand(float(value), now.value, now.needed, growing, ahead, scheduled)
-
-
 def demand(
     stages: Mapping[str, StageLoad], policy: DemandPolicy, surroundings: Surroundings
 ) -> Demand:
@@ -185,7 +153,7 @@ def demand(
 
     work = input rate + lag / catch-up + input rate x pause / catch-up (MOST_PAUSE at most), and the
     fullest channel's share of it must be within its true rate x target utilization. NotReadyError
-    without the first stage, or where a stage's capacity or load is not known.
+    without the first stage, where a stage's load is not known, or no capacity of those with work.
     """
     if FIRST_STAGE not in stages:
         raise NotReadyError(Reason.NO_DATA, "the region's first stage is not measured")
@@ -194,11 +162,14 @@ def demand(
     for name, stage in sorted(stages.items()):
         share = stage.input_rate / first if first > 0 else 1.0
         demands[name] = _stage_demand(name, stage, policy, surroundings, share)
-    largest = max(demands, key=lambda name: (_needed(demands[name]), demands[name].channels))
+    uncertain = [name for name, stage in demands.items() if not stage.certain]
+    if uncertain and not any(stage.fit and stage.certain for stage in demands.values()):
+        raise _unknown(uncertain[0])
+    largest = max(demands, key=lambda name: _tightness(demands[name]))
     needed = max(_needed(demands[largest]), policy.min_width)
     choice = _choice(demands, needed, policy, surroundings)
     value = choice.width
-    held = _held(demands[largest], policy, surroundings)
+    held = _held(largest, demands[largest], policy, surroundings)
     held += (choice.reason,) if choice.reason else ()
     capacity = demands[largest].load.capacity
     if capacity and (limit := capacity.limit()):
@@ -265,7 +236,9 @@ def _choice(
         present=width,
         crowded=asleep_with_work
         or not within
-        or any(stage.busy_share > policy.target.full for stage in demands.values()),
+        or any(
+            stage.certain and stage.busy_share > policy.target.full for stage in demands.values()
+        ),
         least=max([narrowest, *(_least(stage) for stage in demands.values())]),
         needed=max(needed, narrowest),
         widths=(narrowest, *sorted(each for each in useful if each > narrowest)),
@@ -299,28 +272,30 @@ def _stage_demand(
     work = flow + arriving * pause_share * around.usable
     capacity, shards = load.capacity, load.shards(policy.shards)
     trickle = capacity is not None and capacity.busy_share == TRICKLE
-    if trickle and surroundings.width <= 1:
-        capacity = None
-    if capacity is None and (work == 0 or surroundings.width == 0):
+    narrow = surroundings.width <= 1
+    if (capacity is None or (trickle and narrow)) and (work == 0 or surroundings.width == 0):
         # A region that sleeps learns nothing: one channel is the way to know more.
         return StageDemand(work, flow, waiting, float(work > 0), 0.0, None, load)
+    width = min(surroundings.width, policy.shards)
+    kept = min(width, policy.max_width)
     if capacity is None:
-        raise _unknown(name)
+        as_it_is = Fit(kept, kept, enough=True)
+        return StageDemand(work, flow, waiting, 0.0, 0.0, as_it_is, load, certain=False)
     channels = work / (capacity.true_rate * policy.target_utilization)
     require_finite({f"demand of {name}": channels})
 
     def busy(width: int, work: float = work) -> float:
         return work * shards.fullest_channel(width) / capacity.rate_at(width)
 
-    width = min(surroundings.width, policy.shards)
     forecast = surroundings.forecast
     error = forecast.error if forecast else 0.0
     fitting = fit(busy, shards, policy.target, error) if work > 0 else None
-    if trickle and fitting and fitting.needed >= width:
-        raise _unknown(name)
+    certain = not (trickle and fitting and fitting.needed >= width)
+    if not certain:
+        fitting = Fit(kept, kept, enough=True)
     useful, full = shards.useful_widths(policy.max_width), policy.target.full
     ahead: tuple[int, ...] = ()
-    if forecast is not None:
+    if forecast is not None and certain:
         limits = [policy.target.planned(error) / busy(each, 1.0) for each in useful]
         ahead = tuple(
             0
@@ -329,7 +304,7 @@ def _stage_demand(
             for rate in forecast.rates
         )
     narrower = [policy.target.roomy / busy(each, 1.0) for each in useful if each < width]
-    grows = 0 < width < min(useful[-1], _most(capacity, policy, width))
+    grows = certain and 0 < width < min(useful[-1], _most(capacity, policy, width))
     return StageDemand(
         work=work,
         flow=flow,
@@ -341,6 +316,7 @@ def _stage_demand(
         ahead=ahead,
         grows_above=full / busy(width, 1.0) if grows else 0.0,
         narrower_below=max(narrower, default=0.0),
+        certain=certain,
     )
 
 
@@ -352,6 +328,10 @@ def _unknown(name: str) -> NotReadyError:
     return NotReadyError(Reason.WARMING_UP, message)
 
 
+def _tightness(stage: StageDemand) -> tuple[int, bool, float]:
+    return _needed(stage), stage.certain, stage.channels
+
+
 def _needed(stage: StageDemand) -> int:
     return stage.fit.needed if stage.fit else math.ceil(stage.channels)
 
@@ -360,8 +340,10 @@ def _least(stage: StageDemand) -> int:
     return stage.fit.least if stage.fit else math.ceil(stage.channels)
 
 
-def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) -> tuple[str, ...]:
-    """Return why the load's need is not what the load alone would ask for."""
+def _held(
+    name: str, stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings
+) -> tuple[str, ...]:
+    """Return why a stage's need is not what its load alone would ask for."""
     held: list[str] = []
     around, fitted = surroundings.neighbourhood, stage.fit
     if around.bottleneck:
@@ -371,6 +353,11 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
         )
     if _needed(stage) < policy.min_width:
         held.append(f"less would do, but the smallest width is {policy.min_width}")
+    if not stage.certain and _needed(stage) > policy.min_width:
+        held.append(
+            f"width {surroundings.width} is kept: what a channel can process of stage {name} is not"
+            " known yet"
+        )
     kept = stage.busy_share <= policy.target.full
     if fitted and 0 < surroundings.width < fitted.needed and kept:
         held.append(

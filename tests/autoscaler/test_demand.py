@@ -261,45 +261,6 @@ def test_no_load_needs_the_least_width_and_no_capacity() -> None:
     assert demanded(StageLoad(0.0, 0.0)).value == POLICY.min_width
 
 
-def test_the_slowest_stage_decides() -> None:
-    slow = dataclasses.replace(STEADY, capacity=capacity(50.0))
-    result = demand({"0": STEADY, "1": slow}, POLICY, Surroundings(1))
-    assert (result.stage, result.value) == ("1", 8)
-
-
-RARE = StageLoad(
-    0.03, 0.0, largest_shard=1.0, capacity=dataclasses.replace(capacity(20.0), busy_share=TRICKLE)
-)
-"""A window has one record of it, if any: one shard gets all."""
-EVENING = Past(1e5, ((90_000.0, 16), (3_000.0, 4)))
-
-
-@pytest.mark.parametrize("day", [None, Forecast((4_000.0,) * 96, 0.05, trusted=True)])
-def test_a_rare_stage_does_not_narrow_the_choice_of_the_others(day: Forecast | None) -> None:
-    """8 channels of 500/s have 4,000/s to do, and 1,000/s leave 16 of them idle."""
-    stages = {"0": StageLoad(4_000.0, 0.0, capacity=capacity(500.0, 8)), "1": RARE}
-    around = Surroundings(8, EVENING, day)
-    assert demand(stages, POLICY, around).value == 16
-    stages["0"] = dataclasses.replace(stages["0"], input_rate=1_000.0)
-    calm = dataclasses.replace(day, rates=(1_000.0,) * 96) if day else None
-    assert demand(stages, POLICY, Surroundings(16, EVENING, calm)).value == 3
-
-
-def test_the_forecast_is_of_the_first_stage_in_whatever_order_they_come() -> None:
-    """A tenth of its records reaches the second one."""
-    stages = {
-        "0": StageLoad(300.0, 0.0, capacity=capacity(500.0, 12)),
-        "1": StageLoad(30.0, 0.0, capacity=capacity(500.0, 12)),
-    }
-    day = Forecast((300.0,) * 96, 0.05, trusted=True)
-    around = Surroundings(12, Past(1e5, ((80_000.0, 12), (0.0, 1))), day)
-    for order in (("0", "1"), ("1", "0")):
-        found = demand({name: stages[name] for name in order}, POLICY, around)
-        assert (found.value, found.stages["0"].ahead[0], found.stages["1"].ahead[0]) == (1, 1, 1)
-    with pytest.raises(NotReadyError):
-        demand({"1": stages["1"]}, POLICY, around)
-
-
 def test_fewer_channels_that_do_more_are_chosen_from_a_crowded_width() -> None:
     """Eight share something that three would do better with, as four did."""
     crowded = loaded(250.0, capacity=capacity(30.0, 8, at_4=100.0))
