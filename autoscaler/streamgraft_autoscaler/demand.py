@@ -173,7 +173,7 @@ def demand(
     held += (choice.reason,) if choice.reason else ()
     capacity = demands[largest].load.capacity
     if capacity and (limit := capacity.limit()):
-        most = _most(capacity, policy, surroundings.width)
+        most = most_width(capacity, policy, surroundings.width)
         if value > most:
             value = most
             then = (
@@ -203,12 +203,12 @@ def attainable_throughput(load: StageLoad, policy: DemandPolicy, width: int) -> 
     capacity, shards = load.capacity, load.shards(policy.shards)
     if capacity is None:
         return None
-    useful = shards.useful_widths(min(_most(capacity, policy, width), policy.max_width))
+    useful = shards.useful_widths(min(most_width(capacity, policy, width), policy.max_width))
     best = max(capacity.rate_at(each) / shards.fullest_channel(each) for each in useful)
     return best * policy.target.full
 
 
-def _most(capacity: Capacity, policy: DemandPolicy, width: int) -> int:
+def most_width(capacity: Capacity, policy: DemandPolicy, width: int) -> int:
     """Return how wide a region may be made from `width`: less if growing was ineffective."""
     limit = capacity.limit()
     return max(limit.width, width, policy.min_width) if limit else policy.max_width
@@ -304,7 +304,7 @@ def _stage_demand(
             for rate in forecast.rates
         )
     narrower = [policy.target.roomy / busy(each, 1.0) for each in useful if each < width]
-    grows = certain and 0 < width < min(useful[-1], _most(capacity, policy, width))
+    grows = certain and 0 < width < min(useful[-1], most_width(capacity, policy, width))
     return StageDemand(
         work=work,
         flow=flow,

@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from streamgraft_autoscaler.demand import Demand
+from streamgraft_autoscaler.capacity import RETRY_GROWTH
+from streamgraft_autoscaler.demand import Demand, most_width
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS
 
 EXPECTED_SECONDS = 1800.0
@@ -21,9 +22,11 @@ class ExpectedDemand:
     needed: int
     """Channels that the load needs now."""
     growing: int
-    """Channels that it needs in `EXPECTED_SECONDS` if it goes on growing as it does now."""
+    """Channels that it needs in `EXPECTED_SECONDS` if it goes on growing as it does now, as far as
+    it may be widened by then."""
     ahead: int
-    """Channels that the forecast asks for within `EXPECTED_SECONDS`; 0 without one."""
+    """Channels that the forecast asks for within `EXPECTED_SECONDS`, as far as it may be widened by
+    then; 0 without one."""
     scheduled: int
     """Channels that periods of the week ask for within that time; 0 without one."""
 
@@ -39,5 +42,17 @@ def expected_demand(now: Demand, scheduled: int = 0) -> ExpectedDemand:
     )
     growth = now.surroundings.past.growth * EXPECTED_SECONDS / 3600
     growing = math.ceil(now.needed * (1 + growth))
+    growing, ahead = (min(width, _most(now)) for width in (growing, ahead))
     value = min(max(now.value, growing, ahead, scheduled), now.policy.max_width)
     return ExpectedDemand(float(value), now.value, now.needed, growing, ahead, scheduled)
+
+
+def _most(now: Demand) -> int:
+    """Return how wide the region may be made within `EXPECTED_SECONDS`: no wider than the next try,
+    if its last growth brought next to nothing."""
+    capacity, width = now.stages[now.stage].load.capacity, now.surroundings.width
+    if capacity is None or (limit := capacity.limit()) is None:
+        return now.policy.max_width
+    due = limit.retry_in < EXPECTED_SECONDS
+    tried = math.ceil(RETRY_GROWTH * capacity.width) if due else 0
+    return max(most_width(capacity, now.policy, width), tried)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.autoscaler.loads import POLICY, STEADY, capacity, demanded, loaded
 
 from streamgraft_autoscaler import (
+    Capacity,
     Demand,
     NotReadyError,
     Reason,
@@ -218,6 +219,24 @@ def test_what_is_expected_is_the_most_of_the_next_half_hour() -> None:
     assert expected_demand(demanded(loaded(300.0), 4, limited, forecast=rising)).value == 6
     assert expected_demand(calm, scheduled=9).value == 9
     assert expected_demand(calm, scheduled=2).value == 4
+
+
+@pytest.mark.parametrize(
+    ("stuck", "width"),
+    [
+        (capacity(51.0, 4, at_2=100.0), 6),
+        (dataclasses.replace(capacity(51.0, 4, at_2=100.0), last_seen={2: -600.0}), 6),
+        (capacity(51.0, 4, at_1=200.0, at_2=100.0, at_3=67.0), 4),
+    ],
+    ids=["tried in ten minutes", "tried now", "tried in forty minutes"],
+)
+def test_no_width_is_expected_that_a_region_may_not_have(stuck: Capacity, width: int) -> None:
+    """Four channels did as little as two: the next try is of six."""
+    found = demanded(loaded(500.0, capacity=stuck), 4)
+    assert found.needed == 16
+    assert (expected_demand(found).value, expected_demand(found, 9).value) == (width, 9)
+    day = Forecast((500.0,) * 96, 0.05, trusted=True)
+    assert expected_demand(demanded(loaded(500.0, capacity=stuck), 4, forecast=day)).value == width
 
 
 def test_a_load_that_grows_is_expected_to_go_on() -> None:
