@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 
 from streamgraft_autoscaler.capacity import RETRY_GROWTH
-from streamgraft_autoscaler.demand import Demand, most_width
+from streamgraft_autoscaler.demand import Demand
 from streamgraft_autoscaler.forecast import BUCKET_SECONDS
+from streamgraft_autoscaler.stage import most_width
 
 EXPECTED_SECONDS = 1800.0
 """How far ahead drivers are made ready: long enough to start many of them one after the other."""

@@ -9,6 +9,7 @@ from streamgraft_autoscaler import NotReadyError, StageLoad, Surroundings, deman
 from streamgraft_autoscaler.capacity import TRICKLE
 from streamgraft_autoscaler.economy import Past
 from streamgraft_autoscaler.forecast import Forecast
+from streamgraft_autoscaler.pricing import ChangePrice
 
 
 def test_the_slowest_stage_decides() -> None:
@@ -87,3 +88,42 @@ def test_the_forecast_is_of_the_first_stage_in_whatever_order_they_come() -> Non
         assert (found.value, found.stages["0"].ahead[0], found.stages["1"].ahead[0]) == (1, 1, 1)
     with pytest.raises(NotReadyError):
         demand({"1": stages["1"]}, POLICY, around)
+
+
+IN_VAIN = StageLoad(200.0, 0.0, largest_shard=1.0, median_shard=0.0, capacity=capacity(100.0, 16))
+"""One shard gets all, twice as much as its channel can do."""
+AFTERNOON = Past(1e6, ((80_000.0, 16), (70_000.0, 2)))
+
+
+@pytest.mark.parametrize("day", [None, Forecast((100.0,) * 96, 0.05, trusted=True)])
+@pytest.mark.parametrize("width", [16, 2, 1])
+def test_a_stage_that_no_width_helps_keeps_no_channels_for_it(
+    width: int, day: Forecast | None
+) -> None:
+    """Stage 0 needs two: beyond that channels do nothing for either."""
+    policy = dataclasses.replace(POLICY, headroom=0.25)
+    stages = {"0": loaded(100.0), "1": IN_VAIN}
+    found = demand(stages, policy, Surroundings(width, AFTERNOON, day))
+    assert (found.value, found.needed) == (2, 2)
+    assert any(
+        reason.startswith("stage 1: width can't help: the fullest of 16 shards gets 100%")
+        for reason in found.held
+    )
+
+
+def test_a_stage_that_no_width_helps_does_not_make_changes_of_others_cheaper() -> None:
+    """Its channel is crowded at any width: that is no reason to leave the present one at once."""
+    policy = dataclasses.replace(POLICY, price=ChangePrice.given(900.0))
+    just_busy = Past(1e6, ((80_000.0, 16), (60.0, 8), (0.0, 2)))
+    stages = {"0": loaded(100.0), "1": IN_VAIN}
+    assert demand(stages, policy, Surroundings(8, just_busy)).value == 8
+
+
+def test_what_the_present_width_does_more_of_is_kept_for_the_stage_in_vain() -> None:
+    """At 16 channels the hot shard is alone, at 8 it has another beside it."""
+    stages = {
+        "0": loaded(50.0),
+        "1": loaded(400.0, largest_shard=0.5, median_shard=1.0),
+    }
+    assert demand(stages, POLICY, Surroundings(16, AFTERNOON)).value == 16
+    assert demand(stages, POLICY, Surroundings(8, AFTERNOON)).value == 8
