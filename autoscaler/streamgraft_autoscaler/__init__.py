@@ -5,16 +5,8 @@ that a width can be explained afterwards.
 """
 
 from streamgraft_autoscaler.capacity import Capacity, CapacityLearner, CapacitySample, Window
-from streamgraft_autoscaler.demand import (
-    FIRST_STAGE,
-    Demand,
-    DemandPolicy,
-    ExpectedDemand,
-    StageLoad,
-    Surroundings,
-    demand,
-    expected_demand,
-)
+from streamgraft_autoscaler.demand import FIRST_STAGE, Demand, demand
+from streamgraft_autoscaler.expected import ExpectedDemand, expected_demand
 from streamgraft_autoscaler.lag import (
     GatedLagChange,
     RelativeLagChange,
@@ -25,6 +17,7 @@ from streamgraft_autoscaler.lag import (
     total_lag,
 )
 from streamgraft_autoscaler.readiness import NotReady, NotReadyError, Reason, outcome
+from streamgraft_autoscaler.stage import DemandPolicy, StageLoad, Surroundings
 from streamgraft_autoscaler.utilization import StageIdleness, Utilization, utilization
 
 __all__ = [

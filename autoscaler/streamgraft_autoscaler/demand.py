@@ -7,121 +7,26 @@ the load needs is left for another width only where that pays (`economy`).
 """
 
 import math
-from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from streamgraft_autoscaler.capacity import TRICKLE, WARM_UP_BUSY_SECONDS, Capacity
-from streamgraft_autoscaler.economy import UNKNOWN, Choice, Past, Situation, choose
-from streamgraft_autoscaler.fitting import Fit, Shards, Target, fit
-from streamgraft_autoscaler.forecast import BUCKET_SECONDS, Forecast
-from streamgraft_autoscaler.pause import ExpectedPause
-from streamgraft_autoscaler.pricing import ChangePrice
-from streamgraft_autoscaler.propagation import ALONE, Neighbourhood
-from streamgraft_autoscaler.readiness import NotReadyError, Reason, require_finite
+from streamgraft_autoscaler.capacity import WARM_UP_BUSY_SECONDS
+from streamgraft_autoscaler.economy import Choice, Situation, choose
+from streamgraft_autoscaler.fitting import ROUNDING
+from streamgraft_autoscaler.forecast import BUCKET_SECONDS
+from streamgraft_autoscaler.readiness import NotReadyError, Reason
+from streamgraft_autoscaler.stage import (
+    DemandPolicy,
+    StageDemand,
+    StageLoad,
+    Surroundings,
+    busy_share,
+    most_width,
+    stage_demand,
+)
 
-MOST_PAUSE = 1.0
-"""Of the catch-up time, for which channels are held ready: one long pause, as of an outage amid a
-change, would ask for all of them, and no other change would follow that shows shorter ones."""
 FIRST_STAGE = "0"
 """Where the records of a region come in, which its forecast is of."""
-EXPECTED_SECONDS = 1800.0
-"""How far ahead drivers are made ready: long enough to start many of them one after the other."""
-BATCHES_IN_FLIGHT = 2.0
-"""Records of the running batch and of the next one are on their way, and don't wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageLoad:
-    """The load of one stage of a region: the PEs at one place in every channel."""
-
-    input_rate: float
-    """Arriving records/s."""
-    lag: float
-    """Records not yet committed."""
-    batch_seconds: float = 0.0
-    """Mean time from one batch of a shard to its next, 0 if unknown."""
-    largest_shard: float = 0.0
-    """Share of the arriving records that the fullest shard gets, 0 to 1."""
-    capacity: Capacity | None = None
-    """What its channels can process; None if that was never seen."""
-    median_shard: float = 1.0
-    """Share of the records that half of the shards get at most, 0 to 1; 1 where channels are not
-    balanced by load."""
-
-    def shards(self, count: int) -> Shards:
-        """Return how its work is divided among so many shards."""
-        return Shards(count, self.largest_shard, self.median_shard)
-
-
-@dataclass(frozen=True, slots=True)
-class DemandPolicy:
-    """What the region asks for."""
-
-    min_width: int
-    """Channels."""
-    max_width: int
-    """Channels."""
-    shards: int
-    """Shards of the region."""
-    target_utilization: float
-    """Wanted busy share of the fullest channel, above 0 to 1."""
-    headroom: float
-    """Share by which the load may grow to the target once a width was chosen."""
-    price: ChangePrice
-    """What a width change must save."""
-    catch_up_seconds: float
-    """The objective: the time in which the lag is worked off."""
-    pause: ExpectedPause
-    """How long a width change is expected to stop a shard."""
-
-    @property
-    def target(self) -> Target:
-        """Return what a width is chosen by."""
-        return Target(self.target_utilization, self.headroom, self.max_width)
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a demand depends on besides the load."""
-
-    width: int
-    """Channels that serve."""
-    past: Past = UNKNOWN
-    """The widths needed before."""
-    forecast: Forecast | None = None
-    """The day to come; None unless it can be trusted."""
-    neighbourhood: Neighbourhood = ALONE
-    """What other regions mean for this one."""
-    steady_seconds: float = math.inf
-    """For how long the width has been what it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageDemand:
-    """What one stage demands."""
-
-    work: float
-    """Records/s that channels are wanted for: the flow, and the reserve for pauses."""
-    flow: float
-    """Records/s to be processed, the backlog over the catch-up time included."""
-    backlog: float
-    """Records that have to be worked off."""
-    channels: float
-    """The work in channels at the target utilization."""
-    busy_share: float
-    """Busy share of the fullest channel at the present width."""
-    fit: Fit | None
-    """The widths that can do the work; None without work, or if the region sleeps and nothing is
-    known of its channels."""
-    load: StageLoad
-    """What the demand was computed from."""
-    ahead: tuple[int, ...] = ()
-    """The least width for each quarter of an hour of the forecast."""
-    grows_above: float = 0.0
-    """Work, records/s, at which the present width is left for a wider one; 0 if it never is."""
-    narrower_below: float = 0.0
-    """Work, records/s, at which fewer channels would do, headroom included; 0 if they never do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,39 +49,6 @@ class Demand:
     """Why the value is not what the load alone would ask for, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedDemand:
-    """The largest width that a region is expected to want soon, and why."""
-
-    value: float
-    """Channels, within the policy's limits."""
-    wanted: float
-    """Channels wanted now."""
-    needed: int
-    """Channels that the load needs now."""
-    growing: int
-    """Channels that it needs in `EXPECTED_SECONDS` if it goes on growing as it does now."""
-    ahead: int
-    """Channels that the forecast asks for within `EXPECTED_SECONDS`; 0 without one."""
-    scheduled: int
-    """Channels that periods of the week ask for within that time; 0 without one."""
-
-
-def expected_demand(now: Demand, scheduled: int = 0) -> ExpectedDemand:
-    """Return the channels for which drivers should be at hand before the load is there.
-
-    `scheduled`: the least width that is asked for at some time within `EXPECTED_SECONDS`.
-    """
-    buckets = 1 + math.ceil(EXPECTED_SECONDS / BUCKET_SECONDS)
-    ahead = max(
-        (width for stage in now.stages.values() for width in stage.ahead[:buckets]), default=0
-    )
-    growth = now.surroundings.past.growth * EXPECTED_SECONDS / 3600
-    growing = math.ceil(now.needed * (1 + growth))
-    value = min(max(now.value, growing, ahead, scheduled), now.policy.max_width)
-    return ExpectedDemand(float(value), now.value, now.needed, growing, ahead, scheduled)
-
-
 def demand(
     stages: Mapping[str, StageLoad], policy: DemandPolicy, surroundings: Surroundings
 ) -> Demand:
@@ -185,7 +57,7 @@ def demand(
 
     work = input rate + lag / catch-up + input rate x pause / catch-up (MOST_PAUSE at most), and the
     fullest channel's share of it must be within its true rate x target utilization. NotReadyError
-    without the first stage, or where a stage's capacity or load is not known.
+    without the first stage, where a stage's load is not known, or no capacity of those with work.
     """
     if FIRST_STAGE not in stages:
         raise NotReadyError(Reason.NO_DATA, "the region's first stage is not measured")
@@ -193,16 +65,24 @@ def demand(
     demands: dict[str, StageDemand] = {}
     for name, stage in sorted(stages.items()):
         share = stage.input_rate / first if first > 0 else 1.0
-        demands[name] = _stage_demand(name, stage, policy, surroundings, share)
-    largest = max(demands, key=lambda name: (_needed(demands[name]), demands[name].channels))
+        demands[name] = stage_demand(name, stage, policy, surroundings, share)
+    uncertain = [name for name, stage in demands.items() if not stage.certain]
+    if uncertain and not any(stage.fit and stage.certain for stage in demands.values()):
+        raise _unknown(uncertain[0])
+    largest = max(demands, key=lambda name: _tightness(demands[name]))
     needed = max(_needed(demands[largest]), policy.min_width)
     choice = _choice(demands, needed, policy, surroundings)
     value = choice.width
-    held = _held(demands[largest], policy, surroundings)
+    held = _held(largest, demands[largest], policy, surroundings)
+    held += tuple(
+        (f"stage {name}: " if len(demands) > 1 else "") + _why_in_vain(stage, policy)
+        for name, stage in demands.items()
+        if stage.in_vain
+    )
     held += (choice.reason,) if choice.reason else ()
     capacity = demands[largest].load.capacity
     if capacity and (limit := capacity.limit()):
-        most = _most(capacity, policy, surroundings.width)
+        most = most_width(capacity, policy, surroundings.width)
         if value > most:
             value = most
             then = (
@@ -215,32 +95,6 @@ def demand(
                 f" than the channels is the bottleneck, so the region is not widened {then}",
             )
     return Demand(float(value), needed, largest, demands, policy, surroundings, held)
-
-
-def backlog(load: StageLoad, policy: DemandPolicy) -> float:
-    """Return the records of the lag that wait for more than the batches in flight.
-
-    Batches that take longer than the catch-up time are backlog whatever they hold.
-    """
-    in_flight = min(BATCHES_IN_FLIGHT * load.batch_seconds, policy.catch_up_seconds)
-    return max(load.lag - max(load.input_rate, 0.0) * in_flight, 0.0)
-
-
-def attainable_throughput(load: StageLoad, policy: DemandPolicy, width: int) -> float | None:
-    """Return the records/s that a stage can process before it is crowded: at the best width that it
-    may grow to from `width`. None if its capacity is not known."""
-    capacity, shards = load.capacity, load.shards(policy.shards)
-    if capacity is None:
-        return None
-    useful = shards.useful_widths(min(_most(capacity, policy, width), policy.max_width))
-    best = max(capacity.rate_at(each) / shards.fullest_channel(each) for each in useful)
-    return best * policy.target.full
-
-
-def _most(capacity: Capacity, policy: DemandPolicy, width: int) -> int:
-    """Return how wide a region may be made from `width`: less if growing was ineffective."""
-    limit = capacity.limit()
-    return max(limit.width, width, policy.min_width) if limit else policy.max_width
 
 
 def _choice(
@@ -258,14 +112,12 @@ def _choice(
     forecasts = [stage.ahead for stage in demands.values() if stage.ahead]
     asleep_with_work = width == 0 < needed
     within = least <= width <= policy.max_width
-    in_vain = any(stage.fit and not stage.fit.enough for stage in demands.values())
-    # What no useful width can do, one that is narrower than the present does even less of.
-    narrowest = width if within and in_vain else least
+    narrowest = _narrowest(demands, useful, policy, width) if within else least
     situation = Situation(
         present=width,
         crowded=asleep_with_work
         or not within
-        or any(stage.busy_share > policy.target.full for stage in demands.values()),
+        or any(_crowded(stage, policy, width) for stage in demands.values()),
         least=max([narrowest, *(_least(stage) for stage in demands.values())]),
         needed=max(needed, narrowest),
         widths=(narrowest, *sorted(each for each in useful if each > narrowest)),
@@ -279,69 +131,31 @@ def _choice(
     return choose(situation)
 
 
-def _stage_demand(
-    name: str, load: StageLoad, policy: DemandPolicy, surroundings: Surroundings, share: float
-) -> StageDemand:
-    require_finite(
-        {
-            f"input rate of {name}": load.input_rate,
-            f"lag of {name}": load.lag,
-            f"time between batches of {name}": load.batch_seconds,
-            f"largest shard of {name}": load.largest_shard,
-            f"median shard of {name}": load.median_shard,
-        }
-    )
-    waiting = backlog(load, policy)
-    around = surroundings.neighbourhood
-    arriving = max(load.input_rate, 0.0) * around.growth
-    flow = (arriving + waiting / policy.catch_up_seconds) * around.usable
-    pause_share = min(policy.pause.seconds / policy.catch_up_seconds, MOST_PAUSE)
-    work = flow + arriving * pause_share * around.usable
-    capacity, shards = load.capacity, load.shards(policy.shards)
-    trickle = capacity is not None and capacity.busy_share == TRICKLE
-    if trickle and surroundings.width <= 1:
-        capacity = None
-    if capacity is None and (work == 0 or surroundings.width == 0):
-        # A region that sleeps learns nothing: one channel is the way to know more.
-        return StageDemand(work, flow, waiting, float(work > 0), 0.0, None, load)
-    if capacity is None:
-        raise _unknown(name)
-    channels = work / (capacity.true_rate * policy.target_utilization)
-    require_finite({f"demand of {name}": channels})
-
-    def busy(width: int, work: float = work) -> float:
-        return work * shards.fullest_channel(width) / capacity.rate_at(width)
-
-    width = min(surroundings.width, policy.shards)
-    forecast = surroundings.forecast
-    error = forecast.error if forecast else 0.0
-    fitting = fit(busy, shards, policy.target, error) if work > 0 else None
-    if trickle and fitting and fitting.needed >= width:
-        raise _unknown(name)
-    useful, full = shards.useful_widths(policy.max_width), policy.target.full
-    ahead: tuple[int, ...] = ()
-    if forecast is not None:
-        limits = [policy.target.planned(error) / busy(each, 1.0) for each in useful]
-        ahead = tuple(
-            0
-            if rate * share * BUCKET_SECONDS < 1
-            else useful[min(bisect_left(limits, rate * share), len(useful) - 1)]
-            for rate in forecast.rates
+def _narrowest(
+    demands: Mapping[str, StageDemand], useful: Iterable[int], policy: DemandPolicy, width: int
+) -> int:
+    """Return the least width to choose from. What no width can do, some do even less of: a stage
+    that is in vain keeps the present `width`, or a narrower one at which it is no busier."""
+    in_vain = [stage for stage in demands.values() if stage.in_vain]
+    if not in_vain:
+        return policy.min_width
+    least = max(policy.min_width, 1)
+    alike = (
+        each
+        for each in sorted({least, *useful})
+        if least <= each < width
+        and all(
+            busy_share(stage.load, policy, each, stage.work) <= stage.busy_share + ROUNDING
+            for stage in in_vain
         )
-    narrower = [policy.target.roomy / busy(each, 1.0) for each in useful if each < width]
-    grows = 0 < width < min(useful[-1], _most(capacity, policy, width))
-    return StageDemand(
-        work=work,
-        flow=flow,
-        backlog=waiting,
-        channels=channels,
-        busy_share=busy(width) if width else 0.0,
-        fit=fitting,
-        load=load,
-        ahead=ahead,
-        grows_above=full / busy(width, 1.0) if grows else 0.0,
-        narrower_below=max(narrower, default=0.0),
     )
+    return next(alike, width)
+
+
+def _crowded(stage: StageDemand, policy: DemandPolicy, width: int) -> bool:
+    """Return whether a stage's fullest channel can't take more, and another width may help."""
+    helpless = stage.in_vain and stage.fit and width >= stage.fit.needed
+    return stage.certain and not helpless and stage.busy_share > policy.target.full
 
 
 def _unknown(name: str) -> NotReadyError:
@@ -352,6 +166,10 @@ def _unknown(name: str) -> NotReadyError:
     return NotReadyError(Reason.WARMING_UP, message)
 
 
+def _tightness(stage: StageDemand) -> tuple[int, bool, float]:
+    return _needed(stage), stage.certain, stage.channels
+
+
 def _needed(stage: StageDemand) -> int:
     return stage.fit.needed if stage.fit else math.ceil(stage.channels)
 
@@ -360,8 +178,10 @@ def _least(stage: StageDemand) -> int:
     return stage.fit.least if stage.fit else math.ceil(stage.channels)
 
 
-def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) -> tuple[str, ...]:
-    """Return why the load's need is not what the load alone would ask for."""
+def _held(
+    name: str, stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings
+) -> tuple[str, ...]:
+    """Return why a stage's need is not what its load alone would ask for."""
     held: list[str] = []
     around, fitted = surroundings.neighbourhood, stage.fit
     if around.bottleneck:
@@ -371,23 +191,29 @@ def _held(stage: StageDemand, policy: DemandPolicy, surroundings: Surroundings) 
         )
     if _needed(stage) < policy.min_width:
         held.append(f"less would do, but the smallest width is {policy.min_width}")
+    if not stage.certain and _needed(stage) > policy.min_width:
+        held.append(
+            f"width {surroundings.width} is kept: what a channel can process of stage {name} is not"
+            " known yet"
+        )
     kept = stage.busy_share <= policy.target.full
     if fitted and 0 < surroundings.width < fitted.needed and kept:
         held.append(
             f"width {surroundings.width} is kept: its fullest channel is at most"
             f" {policy.target.full:.0%} busy"
         )
-    if fitted and not fitted.enough and _skewed(stage, policy):
-        held.append(
+    return tuple(held)
+
+
+def _why_in_vain(stage: StageDemand, policy: DemandPolicy) -> str:
+    if _skewed(stage, policy):
+        return (
             f"width can't help: the fullest of {policy.shards} shards gets"
             f" {stage.load.largest_shard:.0%} of the records, and a shard can't be divided"
         )
-    elif fitted and not fitted.enough:
-        held.append(
-            f"{stage.channels:.3g} channels' worth of work, but the largest width is"
-            f" {policy.max_width}"
-        )
-    return tuple(held)
+    return (
+        f"{stage.channels:.3g} channels' worth of work, but the largest width is {policy.max_width}"
+    )
 
 
 def _skewed(stage: StageDemand, policy: DemandPolicy) -> bool:

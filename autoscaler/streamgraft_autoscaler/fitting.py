@@ -2,8 +2,9 @@
 
 Work comes in shards: with 16 shards, 5 channels are no better than 4, since one of them still holds
 4 shards; and what one shard gets can't be divided at all. Channels get the same number of shards,
-give or take one, whatever these do: a hot one has as many beside it as any other. Those are the
-quiet ones, since hot ones are spread over channels, as far as anybody knows which are.
+give or take one, whatever these do: a hot one has as many beside it as any other. Hot ones are
+spread over channels, as far as anybody knows which are, so those are quiet ones, until there are
+more hot ones than channels.
 """
 
 import math
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from streamgraft_autoscaler.capacity import INEFFECTIVE_SHARE
+
+ROUNDING = 1e-9
+"""Shares that differ by less are the same."""
 
 
 @cache
@@ -33,16 +37,30 @@ class Shards:
     """Share of the work that half of them get at most, 0 to 1; more than an even share of what the
     fullest one leaves: that."""
 
-    def fullest_channel(self, width: int) -> float:
-        """Return the share of the work that the fullest of `width` channels is expected to get: the
-        fullest shard, and as many usual ones as a channel has beside it at most.
+    def shares(self) -> list[float]:
+        """Return the share of each, the fullest first: as many as there must be get what that one
+        does, one gets what is left, and all others the median."""
+        largest, hot, left, usual = self._kinds()
+        return ([largest] * hot + [left] + [usual] * self.count)[: self.count]
 
-        It gets more where several hot shards can't be divided evenly.
-        """
+    def fullest_channel(self, width: int) -> float:
+        """Return the share of the work that the fullest of `width` channels is expected to get: its
+        part of the hot shards, and as many others as a channel has beside them at most."""
+        largest, hot, left, usual = self._kinds()
+        own = math.ceil(hot / width)
+        beside = math.ceil(self.count / width) - own
+        others = beside * usual
+        if beside and hot % width == 0:  # all have as many hot ones, and one has what is left
+            others += left - usual
+        return max(own * largest + others, 1 / width)
+
+    def _kinds(self) -> tuple[float, int, float, float]:
+        """Return what a hot shard gets, how many there are, and what one other and the rest get."""
         largest = max(self.largest, 1 / self.count)
         usual = min(self.median, (1 - largest) / max(self.count - 1, 1))
-        beside = math.ceil(self.count / width) - 1
-        return max(largest + beside * usual, 1 / width)
+        missing, more = 1 - usual * self.count, largest - usual
+        hot = math.floor(missing / more + ROUNDING) if more > ROUNDING else self.count
+        return largest, hot, usual + missing - hot * more, usual
 
     def useful_widths(self, limit: int) -> tuple[int, ...]:
         """Return the widths up to `limit` that are better than all narrower ones.

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.autoscaler.loads import POLICY, STEADY, capacity, demanded, loaded
 
 from streamgraft_autoscaler import (
+    Capacity,
     Demand,
     NotReadyError,
     Reason,
@@ -220,6 +221,24 @@ def test_what_is_expected_is_the_most_of_the_next_half_hour() -> None:
     assert expected_demand(calm, scheduled=2).value == 4
 
 
+@pytest.mark.parametrize(
+    ("stuck", "width"),
+    [
+        (capacity(51.0, 4, at_2=100.0), 6),
+        (dataclasses.replace(capacity(51.0, 4, at_2=100.0), last_seen={2: -600.0}), 6),
+        (capacity(51.0, 4, at_1=200.0, at_2=100.0, at_3=67.0), 4),
+    ],
+    ids=["tried in ten minutes", "tried now", "tried in forty minutes"],
+)
+def test_no_width_is_expected_that_a_region_may_not_have(stuck: Capacity, width: int) -> None:
+    """Four channels did as little as two: the next try is of six."""
+    found = demanded(loaded(500.0, capacity=stuck), 4)
+    assert found.needed == 16
+    assert (expected_demand(found).value, expected_demand(found, 9).value) == (width, 9)
+    day = Forecast((500.0,) * 96, 0.05, trusted=True)
+    assert expected_demand(demanded(loaded(500.0, capacity=stuck), 4, forecast=day)).value == width
+
+
 def test_a_load_that_grows_is_expected_to_go_on() -> None:
     """By half in an hour, so by a quarter in half an hour: once it is crowded that is too late."""
     growing = Past(86_400.0, ((0.0, 4),), growth=0.5)
@@ -259,45 +278,6 @@ def test_a_trickle_makes_a_wide_region_narrow_and_none_wide() -> None:
 
 def test_no_load_needs_the_least_width_and_no_capacity() -> None:
     assert demanded(StageLoad(0.0, 0.0)).value == POLICY.min_width
-
-
-def test_the_slowest_stage_decides() -> None:
-    slow = dataclasses.replace(STEADY, capacity=capacity(50.0))
-    result = demand({"0": STEADY, "1": slow}, POLICY, Surroundings(1))
-    assert (result.stage, result.value) == ("1", 8)
-
-
-RARE = StageLoad(
-    0.03, 0.0, largest_shard=1.0, capacity=dataclasses.replace(capacity(20.0), busy_share=TRICKLE)
-)
-"""A window has one record of it, if any: one shard gets all."""
-EVENING = Past(1e5, ((90_000.0, 16), (3_000.0, 4)))
-
-
-@pytest.mark.parametrize("day", [None, Forecast((4_000.0,) * 96, 0.05, trusted=True)])
-def test_a_rare_stage_does_not_narrow_the_choice_of_the_others(day: Forecast | None) -> None:
-    """8 channels of 500/s have 4,000/s to do, and 1,000/s leave 16 of them idle."""
-    stages = {"0": StageLoad(4_000.0, 0.0, capacity=capacity(500.0, 8)), "1": RARE}
-    around = Surroundings(8, EVENING, day)
-    assert demand(stages, POLICY, around).value == 16
-    stages["0"] = dataclasses.replace(stages["0"], input_rate=1_000.0)
-    calm = dataclasses.replace(day, rates=(1_000.0,) * 96) if day else None
-    assert demand(stages, POLICY, Surroundings(16, EVENING, calm)).value == 3
-
-
-def test_the_forecast_is_of_the_first_stage_in_whatever_order_they_come() -> None:
-    """A tenth of its records reaches the second one."""
-    stages = {
-        "0": StageLoad(300.0, 0.0, capacity=capacity(500.0, 12)),
-        "1": StageLoad(30.0, 0.0, capacity=capacity(500.0, 12)),
-    }
-    day = Forecast((300.0,) * 96, 0.05, trusted=True)
-    around = Surroundings(12, Past(1e5, ((80_000.0, 12), (0.0, 1))), day)
-    for order in (("0", "1"), ("1", "0")):
-        found = demand({name: stages[name] for name in order}, POLICY, around)
-        assert (found.value, found.stages["0"].ahead[0], found.stages["1"].ahead[0]) == (1, 1, 1)
-    with pytest.raises(NotReadyError):
-        demand({"1": stages["1"]}, POLICY, around)
 
 
 def test_fewer_channels_that_do_more_are_chosen_from_a_crowded_width() -> None:

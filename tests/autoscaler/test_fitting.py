@@ -26,6 +26,9 @@ from streamgraft_operator.graph import assign
         (Shards(60, 0.1, 0.01), 6, 0.1 + 9 * 0.01),
         (Shards(64, 0.25, 0.0), 2, 0.5),
         (Shards(64, 0.25, 0.0), 4, 0.25),
+        (Shards(16, 0.14, 0.0), 6, 0.28),
+        (Shards(16, 0.14, 0.0), 7, 0.14 + 0.02),
+        (Shards(16, 0.19, 0.005), 4, 0.19 + 0.185 + 2 * 0.005),
     ],
 )
 def test_the_fullest_shard_has_others_beside_it(shards: Shards, width: int, share: float) -> None:
@@ -52,11 +55,11 @@ def test_no_channel_of_an_assignment_gets_more(
 @pytest.mark.parametrize(("hot", "widest"), [(4, 4), (8, 8), (20, 22)])
 @pytest.mark.parametrize("before", [1, 3, 64])
 def test_hot_shards_are_spread_by_their_load(hot: int, widest: int, before: int) -> None:
-    """So many of 64 get all records: what divides them does as well as with even shards, and
-    hardly anything beyond is useful."""
+    """So many of 64 get all records: what divides them does as well as with even shards, what does
+    not has a channel with one more, and hardly anything beyond is useful."""
     shares = [1 / hot if shard % 3 == 0 and shard < 3 * hot else 0.0 for shard in range(64)]
     loads, division = dict(enumerate(shares)), Shards(64, 1 / hot, 0.0)
-    for width in (each for each in range(1, 65) if hot % each == 0 or each > hot):
+    for width in range(1, 65):
         owners = assign(64, width, assign(64, before, {}, loads), loads)
         channels = [0.0] * width
         for shard, channel in owners.items():

@@ -7,6 +7,10 @@ from tests.autoscaler.loads import POLICY, capacity, demanded, loaded
 
 from streamgraft_autoscaler.economy import Past
 from streamgraft_autoscaler.forecast import Forecast
+from streamgraft_autoscaler.hpa import spec_of
+from streamgraft_autoscaler.replay import Experiment, RegionModel, Trace, replay
+from streamgraft_common.adl import Autoscaling
+from streamgraft_common.autoscaler_spec import autoscaler_spec
 
 
 def test_a_shard_can_not_be_divided() -> None:
@@ -36,6 +40,28 @@ def test_several_hot_shards_are_in_channels_of_their_own(median: float, width: i
     policy = dataclasses.replace(POLICY, max_width=64, shards=64, headroom=0.25)
     load = loaded(240.0, largest_shard=0.25, median_shard=median)
     assert demanded(load, 1, policy).value == width
+
+
+@pytest.mark.parametrize(("hot", "rate", "width"), [(7, 3_600.0, 8), (5, 2_500.0, 6)])
+def test_hot_shards_that_channels_can_not_divide_evenly_change_no_width(
+    hot: int, rate: float, width: int
+) -> None:
+    """With six (four) channels one of them would have two of the hot ones, and stay behind."""
+    total = hot + (16 - hot) * 0.02
+    skewed = RegionModel(
+        1_000.0, 16, batch_cost_seconds=0.0, largest_shard=1 / total, median_shard=0.02 / total
+    )
+    experiment = Experiment(
+        trace=Trace("constant", 60.0, (rate,) * 240),
+        model=skewed,
+        autoscaler=spec_of({"spec": autoscaler_spec(Autoscaling(), 16, {})}),
+        policy=dataclasses.replace(POLICY, headroom=0.25),
+        objective_seconds=30.0,
+        measured_price=True,
+    )
+    found = replay(experiment, 4)
+    assert [change.wanted for change in found.changes] == [width]
+    assert found.violation_ratio == 0
 
 
 def test_a_hot_shard_is_not_alone_in_its_channel() -> None:

@@ -186,6 +186,29 @@ async def test_what_a_region_can_do_caps_those_above(
     assert around.usable == pytest.approx(0.95 * most / 1600)
 
 
+async def test_the_stage_with_the_least_room_caps_those_above() -> None:
+    """Stage 0 needs most channels, and they are enough; of stage 1 one shard gets all, 1,000/s."""
+    knowledge, policy = Knowledge(WINDOW), policy_of(region("a"), Known(MONDAY_NOON), 0.0)
+    policy = replace(policy, pause=ExpectedPause(0.0, 0.0, 0.0, 0))
+
+    def stage(channel: float, largest: float = 0.0) -> StageLoad:
+        capacity = Capacity(channel, 1, 0.5, 0.0, {1: channel}, 0.0, 0.0)
+        return StageLoad(1600.0, 0.0, largest_shard=largest, capacity=capacity)
+
+    below = seen(1600.0, 1000.0)
+    below.stage("1").values[Input.PROCESSING_RATE] = 1000.0
+    found = demand({"0": stage(400.0), "1": stage(1000.0, 1.0)}, policy, Surroundings(8))
+    assert found.stage == "0"
+    made = [
+        (region("a"), seen(1600.0, 1600.0), demand({"0": stage(1e4)}, policy, Surroundings(1))),
+        (region("b", ("a",)), below, found),
+    ]
+    await knowledge.conclude(0.0, made)
+    around = knowledge.of(made[0][0], MONDAY_NOON).neighbourhood
+    assert around.bottleneck == "b"
+    assert around.usable == pytest.approx(0.95 * 1000 / 1600)
+
+
 @pytest.mark.parametrize(("most", "holds_back"), [(1120.0, False), (1100.0, True)])
 async def test_a_region_that_keeps_up_holds_nobody_back(most: float, holds_back: bool) -> None:
     """At its largest width, 94 % busy with 1,050/s: those above it must be able to send as much."""

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from streamgraft_autoscaler.capacity import CapacityLearner, Window
-from streamgraft_autoscaler.demand import Demand, DemandPolicy, StageLoad, Surroundings, demand
+from streamgraft_autoscaler.demand import Demand, demand
 from streamgraft_autoscaler.economy import Needs
 from streamgraft_autoscaler.fitting import Shards
 from streamgraft_autoscaler.forecast import SeasonalForecaster
@@ -20,6 +20,7 @@ from streamgraft_autoscaler.lag import (
 from streamgraft_autoscaler.pricing import ChangePrice, measured_price
 from streamgraft_autoscaler.readiness import NotReady, Reason, outcome
 from streamgraft_autoscaler.replay.region import SimulatedRegion
+from streamgraft_autoscaler.stage import DemandPolicy, StageLoad, Surroundings
 from streamgraft_autoscaler.utilization import StageIdleness, Utilization, utilization
 
 KAFKA_LAG = "kafka_lag"

@@ -11,8 +11,6 @@ from streamgraft_autoscaler.pricing import MeasuredChange
 
 FIXED_SHARE = 0.1
 """Batches grow before their fixed cost takes more than this share of a channel's time."""
-ROUNDING = 1e-9
-"""Shares that differ by less are the same."""
 LAUNCH_SECONDS, BATCH_SECONDS = 30.0, 1.0
 """What is assumed where nobody knows better."""
 
@@ -45,13 +43,8 @@ class RegionModel:
     once, as a Flink job's does."""
 
     def shares(self) -> list[float]:
-        """Return the share of the records of each shard, the largest first: as many as there must
-        be get what the first one does, one gets what is left, and all others the median."""
-        first = max(self.largest_shard, 1 / self.shards)
-        usual = min(self.median_shard, (1 - first) / max(self.shards - 1, 1))
-        left, more = 1 - usual * self.shards, first - usual
-        hot = math.floor(left / more + ROUNDING) if more > ROUNDING else self.shards
-        return ([first] * hot + [usual + left - hot * more] + [usual] * self.shards)[: self.shards]
+        """Return the share of the records of each shard, the largest first."""
+        return self.division.shares()
 
     @property
     def division(self) -> Shards:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from streamgraft_autoscaler.demand import DemandPolicy
 from streamgraft_autoscaler.fitting import Target, fit
 from streamgraft_autoscaler.hpa import DEFAULT_SYNC_SECONDS, HorizontalPodAutoscaler, Scale, Spec
 from streamgraft_autoscaler.pricing import ChangePrice
@@ -12,6 +11,7 @@ from streamgraft_autoscaler.readiness import NotReady
 from streamgraft_autoscaler.replay.meter import Meter
 from streamgraft_autoscaler.replay.region import RegionModel, SimulatedRegion
 from streamgraft_autoscaler.replay.trace import Trace
+from streamgraft_autoscaler.stage import DemandPolicy
 
 STEP_SECONDS = float(DEFAULT_SYNC_SECONDS)
 """Resolution of the simulation; the HPA looks after each step."""

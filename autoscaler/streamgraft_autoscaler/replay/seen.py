@@ -2,9 +2,10 @@
 
 import math
 
-from streamgraft_autoscaler.demand import Demand, StageDemand
+from streamgraft_autoscaler.demand import Demand
 from streamgraft_autoscaler.readiness import NotReadyError, Reason
 from streamgraft_autoscaler.replay.region import BATCH_SECONDS, RegionModel
+from streamgraft_autoscaler.stage import StageDemand
 
 
 def seen_model(demand: Demand, first: str, launch_seconds: float) -> RegionModel:

@@ -145,9 +145,9 @@ class JobSpec(Model):
     """Warm pods, without a PE: a launch adopts one of them, if there is one, instead of starting a
     driver. Each takes the memory of a PE. `auto`: for each region that scales itself, what its
     policy expects it to want within half an hour, or its largest step within the last day if that
-    is more; in the first day of a region that has not grown yet, all that it may; at least one
-    channel, and no more than the region may grow. Default: auto if a region has autoscaling, else
-    0."""
+    is more; in the first day of a region, until its first growth is over for ten minutes, all that
+    it may; at least one channel, and no more than the region may grow. Default: auto if a region
+    has autoscaling, else 0."""
     warm_pool_memory: Quantity = "2Gi"
     """What the pods of the warm pool may request together where its size is `auto`. A limit that is
     given alone is requested."""

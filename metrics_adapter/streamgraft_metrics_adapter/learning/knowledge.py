@@ -1,15 +1,16 @@
 """What the adapter has learned of regions: kept in memory, from refresh to refresh."""
 
 import logging
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from streamgraft_autoscaler import FIRST_STAGE, Capacity, CapacitySample, Demand
-from streamgraft_autoscaler.demand import attainable_throughput
 from streamgraft_autoscaler.economy import UNKNOWN, Needs, Past
 from streamgraft_autoscaler.forecast import Forecast
 from streamgraft_autoscaler.pause import LONGEST_SECONDS, MeasuredPause
 from streamgraft_autoscaler.propagation import ALONE, Neighbourhood, RegionFlow, neighbourhoods
+from streamgraft_autoscaler.stage import attainable_throughput
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_metrics_adapter.learning.capacities import Capacities
 from streamgraft_metrics_adapter.learning.forecasts import Forecasts
@@ -159,10 +160,24 @@ def _around(job: tuple[str, str], regions: Mapping[str, RegionFlow]) -> Mapping[
 
 
 def _flow(region: Region, seen: RegionObservation, demand: Demand) -> RegionFlow | None:
-    stage, around = demand.stages[demand.stage], demand.surroundings
-    processing = seen.stage(demand.stage).values.get(Input.PROCESSING_RATE)
-    limit = attainable_throughput(stage.load, demand.policy, around.width)
-    if limit is None or processing is None:
+    around = demand.surroundings
+    limits = {
+        name: limit
+        for name, stage in demand.stages.items()
+        if stage.certain
+        and (limit := attainable_throughput(stage.load, demand.policy, around.width)) is not None
+    }
+    if not limits:
+        return None
+
+    def room(name: str) -> tuple[float, bool]:
+        flow = demand.stages[name].flow
+        return limits[name] / flow if flow > 0 else math.inf, name != demand.stage
+
+    tightest = min(limits, key=room)
+    stage, limit = demand.stages[tightest], limits[tightest]
+    processing = seen.stage(tightest).values.get(Input.PROCESSING_RATE)
+    if processing is None:
         return None
     # Its own work, without what its neighbours made of it.
     work = stage.flow / (around.neighbourhood.usable * around.neighbourhood.growth)

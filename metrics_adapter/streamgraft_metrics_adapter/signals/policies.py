@@ -1,7 +1,7 @@
 """The demand policy of a region: what its resource asks for, and what its width changes cost."""
 
 from streamgraft_autoscaler import DemandPolicy, NotReadyError, Reason
-from streamgraft_autoscaler.demand import EXPECTED_SECONDS
+from streamgraft_autoscaler.expected import EXPECTED_SECONDS
 from streamgraft_autoscaler.pause import expected_pause
 from streamgraft_autoscaler.pricing import ChangePrice, MeasuredChange, measured_price
 from streamgraft_autoscaler.schedule import Period

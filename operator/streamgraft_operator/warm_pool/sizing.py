@@ -3,9 +3,9 @@
 It holds the drivers for what the policy expects each region to want within the next half hour
 (signal `expected_demand`), or of the largest step that the region has made recently if that is
 more, since what grew by three channels this morning is likely to do so again. Of a region in its
-first day that has not grown yet nobody knows how far its first wave takes it: all that it may grow
-counts. It is at least one channel for each region that may grow, and no more than fit into the
-memory that the pool may take.
+first day nobody knows how far its first wave takes it: all that it may grow counts until that is
+over. It is at least one channel for each region that may grow, and no more than fit into the memory
+that the pool may take.
 """
 
 from collections import Counter
@@ -19,6 +19,9 @@ LATELY_SECONDS = 86_400.0
 """A step is remembered for a day: loads repeat by the day."""
 SAME_STEP_SECONDS = 30.0
 """Growth that goes on so soon after the last change is one step: changes are divided."""
+WAVE_SECONDS = 600.0
+"""Growth that goes on so soon after the last one is of the same wave: rates are over a minute, so a
+load that jumps is seen in part at first, and its first growth is not all of it."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +59,30 @@ def drivers(
 
 def _channels(region: Growth, now: float) -> int:
     room, step = region.most - region.width, _largest_step(region.changes, now)
-    if step == 0 and now - region.created <= LATELY_SECONDS:
+    if now - region.created <= LATELY_SECONDS and not _first_wave_over(region.changes, now):
         step = room
     return max(0, min(max(1, step, region.expected - region.width), room))
+
+
+def _first_wave_over(changes: Iterable[WidthChange], now: float) -> bool:
+    """Return whether a region has grown, and then not for WAVE_SECONDS."""
+    ended = now
+    for change in filter(_grew, changes):
+        if from_rfc3339(change.requested_at) - ended > WAVE_SECONDS:
+            break
+        ended = from_rfc3339(change.serving_at) if change.serving_at else now
+    return now - ended > WAVE_SECONDS
+
+
+def _grew(change: WidthChange) -> bool:
+    return not (change.rollback or change.failure) and change.to_width > change.from_width
 
 
 def _largest_step(changes: Iterable[WidthChange], now: float) -> int:
     """Return by how many channels a region has grown at a time, at most."""
     largest, begun, ended = 0, 0, 0.0
     for change in changes:
-        if change.rollback or change.failure or change.to_width <= change.from_width:
+        if not _grew(change):
             ended = 0.0
             continue
         if from_rfc3339(change.requested_at) - ended > SAME_STEP_SECONDS:

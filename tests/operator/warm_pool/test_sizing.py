@@ -47,8 +47,25 @@ def test_all_that_a_new_region_may_grow_waits_until_it_has_grown() -> None:
     assert size(age=60) == 7
     assert size(age=60, width=6, stages=2) == 4
     assert size(change(4, 1, 40), age=60) == 7
-    assert size(change(1, 3, 40), age=60) == 2
+    assert size(change(1, 6, 700, failure="not ready in time"), age=3600) == 7
+    assert size(change(1, 3, 700), age=3600, width=3) == 2
     assert size(age=LATELY_SECONDS + 1) == 1
+
+
+def test_the_first_growth_of_a_new_region_is_not_its_whole_wave() -> None:
+    """What a step of the load shows at first lets it grow by one channel, and a minute later by
+    more."""
+    assert size(change(1, 2, 8), width=2, age=3600) == 6
+    assert size(change(1, 2, 590), width=2, age=3600) == 6
+    assert size(change(1, 2, 610), width=2, age=3600) == 1
+    going_on = [change(1, 2, 900), change(2, 4, 500)]
+    assert size(*going_on, width=4, age=3600) == 4
+    under_way = change(1, 2, 900).model_copy(update={"serving_at": None})
+    assert size(under_way, age=3600) == 7
+
+
+def test_a_later_wave_of_a_new_region_is_as_large_as_those_before() -> None:
+    assert size(change(1, 2, 5000), change(2, 3, 8), width=3, age=7200) == 1
 
 
 def test_the_largest_step_of_the_last_day_counts() -> None:
