@@ -1,5 +1,6 @@
 """What a restore tells and refuses before it begins, and what it applies."""
 
+import base64
 import hashlib
 import random
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from streamgraft.cli._app import app
 from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._restore import announced, notes
+from streamgraft_common import names
 from streamgraft_common.bundle import ADL_FILE
 from streamgraft_common.kube import KubeClient, KubeConfig, NotFound
 from streamgraft_common.kube.client import Object
@@ -60,6 +62,8 @@ class OneSavepoint(KubeClient):
         self.job: Object | None = {"metadata": {"name": "flights"}, "spec": {}}
         self.wrote: list[tuple[str, str, dict[str, Any]]] = []
         """The names, managers and specs of what was applied."""
+        self.bundle = b""
+        """What the job's ConfigMap has by now."""
         self._savepoint = {
             "metadata": {"name": "first", **metadata},
             "spec": {"job": "flights"},
@@ -71,7 +75,9 @@ class OneSavepoint(KubeClient):
         return self._savepoint if "/savepoints/" in path else self.job
 
     async def get(self, path: str, **query: str) -> Object:
-        """Return the job, which is all that is asked for."""
+        """Return the job, or the ConfigMap of its bundle."""
+        if "/configmaps/" in path:
+            return {"binaryData": {names.BUNDLE_KEY: base64.b64encode(self.bundle).decode()}}
         assert self.job
         return self.job
 
@@ -149,6 +155,25 @@ def test_a_bundle_that_was_a_file_is_read_from_there_only_if_it_is_too_large(
     else:
         assert (said, uploaded) == (False, True)
         assert place == {"configMap": {"name": "flights-bundle"}, "digest": digest}
+
+
+def test_without_an_application_the_savepoint_s_own_bundle_is_restored_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later `submit` has overwritten the job's ConfigMap: with what it brought, the state would
+    go on in a version that nobody asked for."""
+    saved = bundle(tmp_path).read_bytes()
+    digest = hashlib.sha256(saved).hexdigest()
+    place = {"bundle": {"configMap": {"name": "flights-bundle"}}}
+    client = OneSavepoint({"jobSpec": place, "bundleDigest": digest})
+    client.bundle = bundle(tmp_path, 10).read_bytes()
+    why = refused(client, monkeypatch)
+    assert f"another one by now (sha256 {hashlib.sha256(client.bundle).hexdigest()})" in why
+    assert f"than the savepoint's ({digest}): name the application" in why
+    client.bundle = saved
+    result = restored(client, monkeypatch)
+    assert result.exit_code == 0, result.output
+    assert {spec["bundle"]["digest"] for _, _, spec in client.wrote if "bundle" in spec} == {digest}
 
 
 def test_the_spec_is_that_of_the_savepoint_as_far_as_the_application_has_it(

@@ -6,6 +6,7 @@ of the job that has the name. Whatever can be refused is refused before anything
 
 import asyncio
 import base64
+import hashlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -276,14 +277,22 @@ async def _bundle(
     if request.application.name:
         return read_request(request)[0]
     place = JobSpec.model_validate(status.job_spec).bundle.mounted(origin)
+    if place is None:
+        raise CommandError(
+            "the job's bundle was a file: name it, or a copy of it, after the savepoint"
+        )
     try:
-        if place is None:
-            raise CommandError(
-                "the job's bundle was a file: name it, or a copy of it, after the savepoint"
-            )
         item = await cluster.client.get(cluster.core("configmaps", place.name))
-        return base64.b64decode(item["binaryData"][place.key])
+        data = base64.b64decode(item["binaryData"][place.key])
     except (NotFound, KeyError) as error:
         raise CommandError(
             f"the bundle of job {origin} is gone: name the application after the savepoint"
         ) from error
+    # A later submission has overwritten it, also one that the operator refused.
+    if (digest := hashlib.sha256(data).hexdigest()) != status.bundle_digest:
+        raise CommandError(
+            f"the bundle of job {origin} is another one by now (sha256 {digest}) than the"
+            f" savepoint's ({status.bundle_digest}): name the application that you want after the"
+            " savepoint"
+        )
+    return data
