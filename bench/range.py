@@ -31,7 +31,12 @@ from streamgraft_local import Cluster
 
 RATE = 500.0
 KEYS = [f"key-{number}" for number in range(1000)]
-WIDEST = {"stateless": (1, 8, 32, 64), "state": (1, 8, 32, 64), "realtime": (8,), "hybrid": (8, 32)}
+WIDEST = {
+    "stateless": (1, 8, 32, 64),
+    "state": (1, 8, 32, 64),
+    "realtime": (8, 32),
+    "hybrid": (8, 32),
+}
 """Largest widths of each kind of region."""
 CASES = [f"{kind}.{width}" for kind, widths in WIDEST.items() for width in widths]
 WARM_SECONDS = 30.0

@@ -42,6 +42,17 @@ def watch(rows, batch):
         same = {"kind": "click", "version": 2, "tags": ["web", "eu"]}
         app.set_properties("clicks-export", same)
 '''
+STEER = '''
+
+@app.sink(inputs=clicks)
+def steer(rows, batch):
+    """Change what is read when somebody asks for it."""
+    asked = {row.user for row in rows.where("user in ('long', 'others')").collect()}
+    if "long" in asked:
+        app.set_filter(clicks, "millis > 1000")
+    if "others" in asked:
+        app.set_subscription(clicks, 'kind == "other"')
+'''
 KEEP = """
 
 app.kafka_sink("kept", input=clicks, topic="shared-kept")
@@ -89,6 +100,12 @@ class Clicks:
         click = {"user": user, "page": "/", "millis": millis}
         self._producer.produce(self._topic, json.dumps(click))
         self._producer.poll(0)
+
+    def ask(self, user: str, millis: int) -> None:
+        """Send one click that functions take for a request, and that counts as any."""
+        self.say(user, millis)
+        self.sent[user] += millis
+        assert self._producer.flush(30) == 0
 
     def read(self) -> dict[str, int]:
         """Return the newest total of each user."""
@@ -208,6 +225,52 @@ async def test_two_jobs_share_a_stream(
     assert conditions["Fits"]["message"] == why
     assert conditions["Ready"]["status"] == "True"
     clicks.send(100, 3000)
+    await clicks.counted()
+    after = await elements(kube, namespace)
+    assert {name: item["status"]["pod"] for name, item in after.items()} == {
+        name: item["status"]["pod"] for name, item in before.items()
+    }
+    assert {item["status"]["launchCount"] for item in after.values()} == {1}
+    clicks.close()
+
+
+async def test_a_function_changes_what_its_own_job_imports(
+    cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path
+) -> None:
+    """Its filter and its subscription, while it runs; what it then does not read is read once a
+    user has changed the subscription back."""
+    clicks = Clicks(cluster, f"{namespace}-")
+    for name, more in {"ingest.py": "", "totals.py": STEER}.items():
+        text = (EXAMPLES / name).read_text() + more
+        (tmp_path / name).write_text(text.replace("shared-", f"{namespace}-"))
+    await submit(cluster, namespace, tmp_path / "ingest.py")
+    await submit(cluster, namespace, tmp_path / "totals.py", "--wait")
+    connected = [f"{namespace}/{EXPORTED}"]
+    await importing(kube, namespace, lambda status: status.get("exports") == connected)
+    declared = (await kube.get(IMPORT.path(namespace, IMPORTED)))["spec"]
+    clicks.send(100, 10)
+    await clicks.counted()
+
+    before = await elements(kube, namespace)
+    clicks.ask("long", 2000)
+    await until_restarted(kube, namespace, before)
+    clicks.send(100, 500, counts=False)
+    clicks.send(100, 2000)
+    await clicks.counted()
+
+    seen = dict(clicks.read())
+    clicks.ask("others", 2000)
+    await importing(kube, namespace, lambda status: not status.get("exports"))
+    changed = (await kube.get(IMPORT.path(namespace, IMPORTED)))["spec"]
+    assert changed == declared | {"filter": "millis > 1000", "subscription": 'kind == "other"'}
+    clicks.send(100, 3000)
+    await asyncio.sleep(2.0)
+    read = clicks.read()
+    assert {user: read[user] for user in seen} == seen, "it reads on"
+    await kube.patch(
+        IMPORT.path(namespace, IMPORTED), {"spec": {"subscription": declared["subscription"]}}
+    )
+    await importing(kube, namespace, lambda status: status.get("exports") == connected)
     await clicks.counted()
     after = await elements(kube, namespace)
     assert {name: item["status"]["pod"] for name, item in after.items()} == {

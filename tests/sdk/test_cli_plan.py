@@ -19,6 +19,7 @@ from streamgraft_common.adl import Adl, KafkaEndpoint, Operator, Region, Stream
 from streamgraft_common.bundle import ADL_FILE, Bundle
 from streamgraft_common.content import Change
 from streamgraft_common.resources import JobSpec, ParallelRegionSpec
+from streamgraft_common.shared_streams.declarations import ImportDeclaration
 from streamgraft_operator.graph import GraphError, Submission
 
 _SCHEMA = {"type": "struct", "fields": []}
@@ -137,8 +138,12 @@ def test_it_says_whether_the_shards_of_a_channel_share_a_query() -> None:
     assert "whatever the number of its shards; a batch takes about 5 ms more" in found
     assert "Triggers: at most 1 s apart" in found
     operators = [item.model_copy(update={"real_time": True}) for item in operators]
-    found = text(outlook(submission(adl.model_copy(update={"operators": operators})), None))
-    assert "Stage work: a query per shard (real-time mode); eight of them and the PE" in found
+    for width, queries in ((2, 2), (1, 4)):
+        quick = application(width=width).model_copy(update={"operators": operators})
+        assert (
+            f"Stage work: a query per shard (real-time mode); {queries} in the fullest channel,"
+            " each of which polls Kafka all the time; eight and the PE before took 0.62 cores\n"
+        ) in text(outlook(submission(quick), None))
 
 
 def by_time(**region: Any) -> Outlook:
@@ -210,6 +215,26 @@ def test_it_says_how_far_it_is_to_each_end() -> None:
     assert "Stage read: 6 slots, as many as partitions are read in real time\n" in text(
         outlook(counted, None)
     )
+
+
+def test_it_says_that_an_import_is_not_read_in_real_time() -> None:
+    """What the user asked to be quick waits for the triggers of the PE before."""
+    adl = application()
+    read, clean, *others = adl.operators
+    quick = clean.model_copy(update={"real_time": True})
+    said = "Stage clean: raw comes by a hop and with triggers, since imports are not read in real"
+    shared = ImportDeclaration(name="clicks")
+    imported = Operator(name="read", kind="import", outputs=["raw"], imported=shared)
+    for first, second, expected in (
+        (imported, quick, True),
+        (imported, clean, False),
+        (read, quick, False),
+    ):
+        # As the build does it: an import is in no group with an operator in real time.
+        alone = second.model_copy(update={"fusion_group": 1})
+        operators = [first.model_copy(update={"fusion_group": 0}), alone, *others]
+        found = text(outlook(submission(adl.model_copy(update={"operators": operators})), None))
+        assert (said in found) == expected
 
 
 def test_new_code_is_taken_up_in_place_where_it_is_used() -> None:

@@ -1,7 +1,11 @@
 """What a restore tells and refuses before it begins, and what it applies."""
 
+import asyncio
+import base64
 import hashlib
 import random
+import signal
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,8 +21,16 @@ from streamgraft.cli._app import app
 from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._restore import announced, notes
+from streamgraft_common import names
 from streamgraft_common.bundle import ADL_FILE
-from streamgraft_common.kube import KubeClient, KubeConfig, NotFound
+from streamgraft_common.kube import (
+    ApiError,
+    Invalid,
+    KubeClient,
+    KubeConfig,
+    NotFound,
+    Unreachable,
+)
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, SavepointStatus
 from streamgraft_common.restore import Redistribution
@@ -60,6 +72,14 @@ class OneSavepoint(KubeClient):
         self.job: Object | None = {"metadata": {"name": "flights"}, "spec": {}}
         self.wrote: list[tuple[str, str, dict[str, Any]]] = []
         """The names, managers and specs of what was applied."""
+        self.bundle = b""
+        """What the job's ConfigMap has by now."""
+        self.faults: list[Exception | signal.Signals] = []
+        """What the next questions for a job that was deleted meet."""
+        self.refuses: ApiError | None = None
+        """How the API server answers whether it would take the new Job."""
+        self.tried: list[Object] = []
+        """The objects of which it was asked whether it would take them."""
         self._savepoint = {
             "metadata": {"name": "first", **metadata},
             "spec": {"job": "flights"},
@@ -68,10 +88,19 @@ class OneSavepoint(KubeClient):
 
     async def find(self, path: str, **query: str) -> Object | None:
         """Return the savepoint, or the job as long as it is there."""
-        return self._savepoint if "/savepoints/" in path else self.job
+        if "/savepoints/" in path:
+            return self._savepoint
+        if self.job is None and self.faults:
+            if isinstance(fault := self.faults.pop(0), Exception):
+                raise fault
+            signal.raise_signal(fault)
+            await asyncio.sleep(1)
+        return self.job
 
     async def get(self, path: str, **query: str) -> Object:
-        """Return the job, which is all that is asked for."""
+        """Return the job, or the ConfigMap of its bundle."""
+        if "/configmaps/" in path:
+            return {"binaryData": {names.BUNDLE_KEY: base64.b64encode(self.bundle).decode()}}
         assert self.job
         return self.job
 
@@ -84,9 +113,29 @@ class OneSavepoint(KubeClient):
 
     async def apply(self, path: str, body: Object, manager: str, **query: str) -> Object:
         """Take an object."""
+        if query:
+            self.tried.append(body)
+            return body
         self.wrote.append((body["metadata"]["name"], manager, body.get("spec", {})))
         self.job = body
         return body
+
+    async def create(self, path: str, body: Object, **query: str) -> Object:
+        """Say whether a Job would be taken."""
+        assert query == {"dryRun": "All"}
+        self.tried.append(body)
+        if self.refuses:
+            raise self.refuses
+        return body
+
+
+def without_application(folder: Path) -> OneSavepoint:
+    """Return a cluster in which the bundle of the savepoint is nowhere but in its ConfigMap."""
+    saved = bundle(folder).read_bytes()
+    place = {"bundle": {"configMap": {"name": "flights-bundle"}}}
+    client = OneSavepoint({"jobSpec": place, "bundleDigest": hashlib.sha256(saved).hexdigest()})
+    client.bundle = saved
+    return client
 
 
 def restored(
@@ -149,6 +198,23 @@ def test_a_bundle_that_was_a_file_is_read_from_there_only_if_it_is_too_large(
     else:
         assert (said, uploaded) == (False, True)
         assert place == {"configMap": {"name": "flights-bundle"}, "digest": digest}
+
+
+def test_without_an_application_the_savepoint_s_own_bundle_is_restored_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later `submit` has overwritten the job's ConfigMap: with what it brought, the state would
+    go on in a version that nobody asked for."""
+    client = without_application(tmp_path)
+    saved, digest = client.bundle, hashlib.sha256(client.bundle).hexdigest()
+    client.bundle = bundle(tmp_path, 10).read_bytes()
+    why = refused(client, monkeypatch)
+    assert f"another one by now (sha256 {hashlib.sha256(client.bundle).hexdigest()})" in why
+    assert f"than the savepoint's ({digest}): name the application" in why
+    client.bundle = saved
+    result = restored(client, monkeypatch)
+    assert result.exit_code == 0, result.output
+    assert {spec["bundle"]["digest"] for _, _, spec in client.wrote if "bundle" in spec} == {digest}
 
 
 def test_the_spec_is_that_of_the_savepoint_as_far_as_the_application_has_it(
@@ -229,5 +295,64 @@ def test_a_job_that_does_not_go_in_time_is_waited_for_by_another_run(
     monkeypatch.setattr(_restore, "cancel", cancel)
     client = OneSavepoint({"jobSpec": {}})
     why = refused(client, monkeypatch, bundle(tmp_path), *given)
-    assert "but not gone, so nothing was started: run this command again" in why
+    assert "but not gone, so a new job may not have started: run this command again" in why
     assert waited == [seconds]
+
+
+def test_the_api_server_may_be_away_while_the_old_job_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old job goes all the same: who gives up then has stopped one and started none."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    client = without_application(tmp_path)
+    client.faults = [Unreachable("no answer"), ApiError(503, "ServiceUnavailable", "later")]
+    result = restored(client, monkeypatch)
+    assert result.exit_code == 0, result.output
+    assert "503 ServiceUnavailable: later" in result.output
+    assert client.faults == []
+    assert [name for name, _, _ in client.wrote] == ["flights-bundle", "flights", "flights"]
+    assert {file.name for file in tmp_path.iterdir()} == {"flights.zip"}, "a copy is left"
+
+
+@pytest.mark.parametrize("fault", [ApiError(401, "Unauthorized", "expired"), signal.SIGINT])
+def test_a_restore_that_ends_early_leaves_the_bundle_and_says_how_to_go_on(
+    fault: Exception | signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bundle went with the job that was replaced."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    client = without_application(tmp_path)
+    client.faults = [fault]
+    result = restored(client, monkeypatch)
+    assert result.exit_code != 0
+    assert client.wrote == []
+    (kept,) = tmp_path.glob("flights-*.zip")
+    assert kept.read_bytes() == client.bundle
+    said = "".join(result.output.split())
+    assert "anewjobmaynothavestarted" in said
+    assert f"runthiscommandagainwith{kept}," in said
+    assert restored(client, monkeypatch, kept).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Invalid(422, "Invalid", "threading.elastic is for model dynamic only"), "threading"),
+        (ApiError(403, "Forbidden", "exceeded quota: few, used: count/jobs=1"), None),
+    ],
+)
+def test_a_job_that_the_cluster_would_not_take_replaces_none(
+    answer: ApiError, why: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rules may be others than when the savepoint was taken. In a quota it has the place of the
+    job that goes."""
+    client = without_application(tmp_path)
+    client.refuses = answer
+    if why:
+        told = refused(client, monkeypatch)
+        assert f"would not take the job that replaces flights: 422 Invalid: {why}" in told
+    else:
+        assert restored(client, monkeypatch).exit_code == 0
+    of_bundle, of_job = (item["metadata"] for item in client.tried)
+    assert of_bundle["name"] == "flights-bundle"
+    assert of_job["generateName"] == "flights-"
+    assert "name" not in of_job

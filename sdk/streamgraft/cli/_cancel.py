@@ -3,11 +3,11 @@
 import asyncio
 
 from streamgraft.cli import _output as output
-from streamgraft.cli._cluster import Cluster, connected, until
+from streamgraft.cli._cluster import Cluster, connected, passes, until
 from streamgraft.cli._options import Target
 from streamgraft_common import names
 from streamgraft_common.conditions import find
-from streamgraft_common.kube import NotFound
+from streamgraft_common.kube import ApiError, NotFound, Unreachable
 from streamgraft_common.resources import JOB, JobStatus
 
 
@@ -35,7 +35,13 @@ async def cancel(cluster: Cluster, job: str, timeout_seconds: float) -> bool:
         )
 
     async def gone() -> bool:
-        item = await cluster.client.find(path)
+        try:
+            item = await cluster.client.find(path)
+        except (ApiError, Unreachable) as error:
+            if not passes(error):
+                raise
+            told.say(str(error))  # the job goes all the same
+            return False
         status = JobStatus.model_validate((item or {}).get("status") or {})
         waits = find(status.conditions, "KafkaAvailable")
         if waits and waits.reason == "DeletionWaits":

@@ -50,7 +50,10 @@ class StageQueries:
     @property
     def _cost(self) -> str:
         if self.mode == "one per shard" and self.real_time:
-            return "eight of them and the PE before took 0.62 cores"
+            return (
+                f"{self.queries} in the fullest channel, each of which polls Kafka all the time;"
+                " eight and the PE before took 0.62 cores"
+            )
         if self.mode == "one per shard":
             return "each pays for batches of its own, of 0.1 s of CPU, and more with state"
         if self.stateful:

@@ -64,6 +64,7 @@ def notes(plan: Outlook) -> Iterator[str]:
     yield from _code(plan)
     yield from (str(stage) for stage in _queries(plan) if stage.mode != "one")
     yield from _slots(plan)
+    yield from _imports(plan)
     yield from _triggers(plan)
     yield from map(str, _ways(plan))
     yield from _delivery(plan)
@@ -183,6 +184,20 @@ def _slots(plan: Outlook) -> Iterator[str]:
         seen = f"; those of {', '.join(unknown)} are counted when it starts" if unknown else ""
         slots = "1 slot" if pe.slots == 1 else f"{pe.slots} slots"
         yield f"Stage {name}: {slots}, as many as partitions are read in real time{seen}"
+
+
+def _imports(plan: Outlook) -> Iterator[str]:
+    """Yield which PEs in real-time mode get their records from micro-batches after all."""
+    operators = plan.submission.bundle.adl.operators
+    whole = {stream for item in operators if item.kind == "import" for stream in item.outputs}
+    splits = [item for item in operators if item.kind == "split" and whole & {*item.inputs}]
+    imported = whole.union(*(item.outputs for item in splits))
+    for name, pe in sorted({pe.stage_name: pe for pe in _staying(plan) if pe.real_time}.items()):
+        if streams := sorted({port.stream for port in pe.inputs} & imported):
+            yield (
+                f"Stage {name}: {', '.join(streams)} comes by a hop and with triggers, since"
+                " imports are not read in real time"
+            )
 
 
 def _triggers(plan: Outlook) -> Iterator[str]:

@@ -6,7 +6,11 @@ of the job that has the name. Whatever can be refused is refused before anything
 
 import asyncio
 import base64
+import hashlib
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,12 +31,13 @@ from streamgraft.cli._submit import (
     built_again,
     job_name,
     job_spec,
+    manifest,
     read_request,
     upload,
     wait_healthy,
 )
 from streamgraft_common.bundle import Bundle, read_bundle
-from streamgraft_common.kube import NotFound
+from streamgraft_common.kube import ApiError, NotFound, Unreachable
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, InitialState, JobSpec, SavepointStatus
 from streamgraft_common.restore import (
@@ -106,14 +111,17 @@ async def _restore(target: Target, restore: Restore, seconds: float, wait: bool)
         exists = await cluster.client.find(JOB.path(cluster.namespace, name)) is not None
         if exists and restore.fork:
             raise CommandError(f"there is a job {name} already: choose another name, or cancel it")
+        if exists:
+            await _tried(cluster, name, spec, data if file is None else None, bundle.digest)
         replaced = f"{name} in {cluster.place}" if exists else None
         _announce(notes(status, work, spec), replaced, yes=restore.yes)
-        if exists:
-            output.say(f"Cancelling job {name}")
-            await _cancelled(cluster, name, restore, max(seconds, _CANCEL_SECONDS))
-        if file is None:
-            await upload(cluster, name, data)
-        applied = await apply(cluster, name, spec, bundle.digest)
+        with _replacing(name, restore, data) if exists else nullcontext():
+            if exists:
+                output.say(f"Cancelling job {name}")
+                await cancel(cluster, name, max(seconds, _CANCEL_SECONDS))
+            if file is None:
+                await upload(cluster, name, data)
+            applied = await apply(cluster, name, spec, bundle.digest)
         await _keep(cluster, name, spec)
         output.say(f"Job {name} in {cluster.place} starts from savepoint {restore.savepoint}")
         if wait:
@@ -257,16 +265,51 @@ def _announce(notes: list[str], replaced: str | None, *, yes: bool) -> None:
         )
 
 
-async def _cancelled(cluster: Cluster, job: str, restore: Restore, seconds: float) -> None:
-    """Cancel the job that is replaced. Raises CommandError if it is not gone in time."""
+async def _tried(
+    cluster: Cluster, job: str, spec: dict[str, Any], data: bytes | None, digest: str
+) -> None:
+    """Raise CommandError if the API server would not take the new Job, or the bundle `data`.
+
+    The Job is tried under another name: for the one that is there it would be an edit, and no edit
+    sets a savepoint.
+    """
+    body = manifest(cluster, job, spec, digest)
+    body["metadata"]["generateName"] = f"{body['metadata'].pop('name')}-"
     try:
-        await cancel(cluster, job, seconds)
-    except CommandError as error:
-        # The job's bundle goes with it, so it can't be found once more.
-        application = "" if restore.application else " with the application behind the savepoint"
-        raise CommandError(
-            f"{error}, so nothing was started: run this command again{application}"
-        ) from error
+        if data is not None:
+            await upload(cluster, job, data, dryRun="All")
+        await cluster.client.create(JOB.path(cluster.namespace), body, dryRun="All")
+    except ApiError as error:
+        # The job that is replaced leaves its place in a quota to the new one.
+        if "exceeded quota" not in error.message:
+            raise CommandError(
+                f"the cluster would not take the job that replaces {job}: {error}"
+            ) from error
+
+
+@contextmanager
+def _replacing(job: str, restore: Restore, data: bytes) -> Iterator[None]:
+    """From the end of the old job until the start of the new one: whatever ends it early, say how
+    to go on.
+
+    The job's bundle goes with it. One that nobody has named is kept in a file meanwhile.
+    """
+    again, kept = "run this command again", None
+    if restore.application is None:
+        handle, path = tempfile.mkstemp(prefix=f"{job}-", suffix=".zip")
+        with open(handle, "wb") as file:
+            file.write(data)
+        kept = Path(path)
+        again += f" with {kept}, which is the job's bundle, behind the savepoint"
+    try:
+        yield
+    except (CommandError, ApiError, Unreachable) as error:
+        raise CommandError(f"{error}, so a new job may not have started: {again}") from error
+    except BaseException:  # somebody does not want to wait any longer
+        output.warn(f"job {job} goes, and a new job may not have started: {again}")
+        raise
+    if kept:
+        kept.unlink()
 
 
 async def _bundle(
@@ -276,14 +319,22 @@ async def _bundle(
     if request.application.name:
         return read_request(request)[0]
     place = JobSpec.model_validate(status.job_spec).bundle.mounted(origin)
+    if place is None:
+        raise CommandError(
+            "the job's bundle was a file: name it, or a copy of it, after the savepoint"
+        )
     try:
-        if place is None:
-            raise CommandError(
-                "the job's bundle was a file: name it, or a copy of it, after the savepoint"
-            )
         item = await cluster.client.get(cluster.core("configmaps", place.name))
-        return base64.b64decode(item["binaryData"][place.key])
+        data = base64.b64decode(item["binaryData"][place.key])
     except (NotFound, KeyError) as error:
         raise CommandError(
             f"the bundle of job {origin} is gone: name the application after the savepoint"
         ) from error
+    # A later submission has overwritten it, also one that the operator refused.
+    if (digest := hashlib.sha256(data).hexdigest()) != status.bundle_digest:
+        raise CommandError(
+            f"the bundle of job {origin} is another one by now (sha256 {digest}) than the"
+            f" savepoint's ({status.bundle_digest}): name the application that you want after the"
+            " savepoint"
+        )
+    return data

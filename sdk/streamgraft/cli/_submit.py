@@ -203,7 +203,11 @@ async def _let_go(cluster: Cluster, job: Object, adl: Adl) -> Object:
 
 
 async def upload(
-    cluster: Cluster, job: str, data: bytes, suite: Mapping[str, Any] | None = None
+    cluster: Cluster,
+    job: str,
+    data: bytes,
+    suite: Mapping[str, Any] | None = None,
+    **query: str,
 ) -> None:
     """Put a bundle where the operator finds that of the job; it goes with it, or with a suite."""
     name = names.bundle_config_map(job)
@@ -219,15 +223,20 @@ async def upload(
         "metadata": metadata,
         "binaryData": {names.BUNDLE_KEY: base64.b64encode(data).decode()},
     }
-    await cluster.client.apply(cluster.core("configmaps", name), body, MANAGER)
+    await cluster.client.apply(cluster.core("configmaps", name), body, MANAGER, **query)
+
+
+def manifest(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) -> Object:
+    """Return a Job that runs the bundle with this sha256, as submitted now."""
+    pinned = {**spec, "bundle": {**spec["bundle"], "digest": digest}}
+    submitted = {names.ANNOTATION_SUBMITTED: to_rfc3339(time.time())}
+    return JOB.manifest(job, cluster.namespace, pinned, annotations=submitted)
 
 
 async def apply(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) -> Object:
     """Apply a Job that runs the bundle with this sha256. Raises CommandError for one that goes: it
     takes what is applied, and goes all the same."""
-    pinned = {**spec, "bundle": {**spec["bundle"], "digest": digest}}
-    submitted = {names.ANNOTATION_SUBMITTED: to_rfc3339(time.time())}
-    body = JOB.manifest(job, cluster.namespace, pinned, annotations=submitted)
+    body = manifest(cluster, job, spec, digest)
     try:
         applied = await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
     except NotFound as error:
