@@ -82,16 +82,14 @@ class WarmPoolController(Controller):
             self._too_large.pop(key, None)
             return None
         job = await self._context.versions.running(job)
-        waiting = self._caches.pods_by_pool.get(key)
-        scaled = self._scaled(key, job_spec(job))
-        if not waiting and not job_spec(job).warm_pool and not scaled:
+        wanted = job_spec(job).warm_pool or self._scaled(key, job_spec(job))
+        if not wanted and not self._caches.pods_by_pool.get(key):
             return None
-        pods = {pod["metadata"]["name"]: pod for pod in waiting}
         try:
             expansion = await self._context.expander.expand(job, self._context.widths_of(key))
         except (BundleError, GraphError):
             return None  # the job says what is wrong
-        regions = await self._growing(key, scaled, expansion)
+        regions = await self._growing(key, job_spec(job), expansion)
         driver, pe = _typical(expansion, usual_driver(regions))
         spec, settings = expansion.spec, self._context.settings
         make = partial(manifests.warm_pod, pe=pe, owner=owner_of(job), spec=spec, settings=settings)
@@ -102,6 +100,8 @@ class WarmPoolController(Controller):
         if regions:
             self._check_room(key, job, pod_bytes, spec.warm_pool_memory)
         now = time.time()
+        # Not earlier: PEs adopt pods while others are waited for.
+        pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pool.get(key)}
         ended = ((name, ended_seconds(pod, now)) for name, pod in pods.items())
         decision = step(
             PoolView(
@@ -116,7 +116,8 @@ class WarmPoolController(Controller):
             )
         )
         for name in decision.delete:
-            await self._context.write.pods.delete(pods[name])
+            # A PE may have adopted it meanwhile. Whatever changes it has this looked at again.
+            await self._context.write.pods.delete(pods[name], unchanged=True)
         for _ in range(decision.create):
             try:
                 pod = make(names.warm_pod_name(key[1], f"{random.getrandbits(32):08x}"))
@@ -151,10 +152,8 @@ class WarmPoolController(Controller):
             self._too_large[key] = event
             self._context.recorder.record(job, event)
 
-    async def _growing(
-        self, key: Key, scaled: Mapping[str, Scaled], expansion: Expansion
-    ) -> list[Growth]:
-        if not scaled:
+    async def _growing(self, key: Key, job: JobSpec, expansion: Expansion) -> list[Growth]:
+        if not (scaled := self._scaled(key, job)):
             return []
         expected = await self._expectations.widths(key, scaled)
         drivers = self._drivers(key, expansion)
@@ -167,7 +166,7 @@ class WarmPoolController(Controller):
                 created=created,
                 expected=expected.get(name, 0),
             )
-            for name, (spec, autoscaling, status, created) in scaled.items()
+            for name, (spec, autoscaling, status, created) in self._scaled(key, job).items()
         ]
 
     def _drivers(self, key: Key, expansion: Expansion) -> Mapping[str, Sequence[str]]:
