@@ -22,7 +22,12 @@ from streamgraft_autoscaler import (
 from streamgraft_autoscaler.pause import expected_pause
 from streamgraft_autoscaler.pricing import MeasuredChange, measured_price
 from streamgraft_common.adl import Autoscaling, Period
-from streamgraft_common.resources import ParallelRegionSpec
+from streamgraft_common.resources import (
+    ParallelRegionSpec,
+    PoolHeld,
+    PoolReason,
+    WarmPoolStatus,
+)
 
 AUTOSCALER: dict[str, Any] = {
     "metadata": {"name": "j-r"},
@@ -42,6 +47,7 @@ AUTOSCALER: dict[str, Any] = {
 
 POOL = {"size": "auto", "regions": 1, "memory": "2Gi", "drivers": 3, "ready": 2}
 POOL |= {"kinds": 1, "driverBytes": 2**29}
+POOL |= {"told": {"size": 3, "needed": 3, "reason": "Expected", "held": ""}}
 APART = {"totals": "a query per shard, where one was planned"}
 
 
@@ -230,15 +236,57 @@ def test_a_region_without_channels_is_not_said_to_be_busy() -> None:
     assert "Decision: width 1" in text
 
 
-def test_it_says_what_waits_for_the_next_step_up() -> None:
-    assert "2 of 3 drivers wait ready; as many as the policies expect" in explained(signal(100.0))
+def told(reason: PoolReason, held: PoolHeld = "", size: int = 3, needed: int = 3) -> dict[str, Any]:
+    """Return what the operator says of a pool."""
+    status = WarmPoolStatus(size=size, needed=needed, reason=reason, held=held)
+    return {"told": status.to_wire()}
 
 
-def test_it_says_why_no_driver_waits() -> None:
-    """One of them is larger than what all may take."""
-    text = explained(signal(100.0), pool={"drivers": 0, "ready": 0, "driverBytes": 3 * 2**30})
-    assert "0 of 0 drivers wait ready; one takes 3072Mi, warmPoolMemory is 2Gi" in text
-    assert "as many as the policies" not in text
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("Expected", "3 should: the policy expects to need them within half an hour"),
+        ("LargestStep", "3 should: the largest step of the last day took so many"),
+        ("NewRegion", "3 should: a region is new, and all counts that it may grow"),
+        ("OneChannel", "3 should: enough for one more channel, the least"),
+        ("Widest", "3 should: no region may grow any further"),
+        ("NoneFits", "3 should: new channels ask for pods of their own, which no pool has"),
+    ],
+)
+def test_it_says_how_many_drivers_should_wait_and_why(reason: PoolReason, said: str) -> None:
+    text = explained(signal(100.0), pool=told(reason))
+    assert f"Warm pool of the job: 2 of 3 drivers wait ready; {said}\n" in text
+    assert "none is started" not in text
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ("NotCalm", "a width changes, or processing elements do not run yet"),
+        ("Behind", "processing elements are behind, for which the pool waits three minutes"),
+        ("NoRoom", "a processing element finds no node with room"),
+        ("DriverFailed", "one that was to wait has failed within the last minute"),
+    ],
+)
+@pytest.mark.parametrize("size", ["auto", 3])
+def test_it_says_why_no_driver_is_started(held: PoolHeld, said: str, size: object) -> None:
+    pool = {"drivers": 0, "ready": 0, "size": size, **told("Expected", held)}
+    text = explained(signal(100.0), pool=pool)
+    assert "0 of 0 drivers wait ready; " in text
+    assert f"  none is started now: {said}" in text
+
+
+@pytest.mark.parametrize(("driver", "room"), [(2**30, 2), (3 * 2**30, 0)])
+def test_it_says_what_memory_leaves_of_a_pool(driver: int, room: int) -> None:
+    pool = {"driverBytes": driver, **told("LargestStep", size=room)}
+    assert (
+        "drivers wait ready; 3 should (the largest step of the last day took so many), but"
+        f" warmPoolMemory, which is 2Gi, has room for {room} (one takes {driver >> 20}Mi)"
+    ) in explained(signal(100.0), pool=pool)
+
+
+def test_it_says_if_nobody_has_sized_a_pool_yet() -> None:
+    assert "has not said yet how many should" in explained(signal(100.0), pool={"told": None})
 
 
 def test_it_says_that_a_pool_goes_by_no_region() -> None:
@@ -247,7 +295,7 @@ def test_it_says_that_a_pool_goes_by_no_region() -> None:
     text = explained(signal(100.0), pool=none)
     assert "none is asked for" in text
     assert "warmPoolMemory" not in text
-    assert "as many as the policies" not in text
+    assert "should" not in text
     assert "the job asks for 2" in explained(signal(100.0), pool={**none, "size": 2})
 
 

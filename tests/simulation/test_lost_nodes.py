@@ -10,10 +10,11 @@ from tests.simulation.fake_checkpoints import FakeCheckpoints
 from tests.simulation.faults import submit
 from tests.simulation.healthy import begin_healthy
 from tests.simulation.invariants import Broken
+from tests.simulation.virtual_time import EPOCH
 from tests.simulation.world import World
 
 from streamgraft_common import names
-from streamgraft_common.kinds import POD
+from streamgraft_common.kinds import POD, SERVICE
 from streamgraft_common.resources import JOB
 from streamgraft_operator.kafka.client import Brokers, Kafka
 from streamgraft_operator.kafka.topics import Leftovers
@@ -21,6 +22,7 @@ from streamgraft_operator.pe.lost_pods import LOST_SECONDS
 
 GRACE_SECONDS = 30.0
 ONE = Submission("job", stages=1, max_width=2, width=2)
+OWN = {names.transactional_id("test", "job", "work", shard) for shard in range(2)}
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["connected", "cut off"])
@@ -56,6 +58,47 @@ def test_a_job_that_is_deleted_fences_what_may_still_run(
     monkeypatch: pytest.MonkeyPatch, lost: bool
 ) -> None:
     """On a node that is cut off: it would write into the topics of the next job of this name."""
+    done = _noted(monkeypatch)
+    world = World(1)
+    with world.surroundings():
+        begin_healthy(world, ONE)
+        done.clear()
+        if lost:
+            for uid in list(world.nodes.containers):
+                world.nodes.lose(uid, math.inf)
+        world.request("DELETE", JOB, "job", {})
+        world.run(300)
+        assert not world.objects(JOB)
+    assert done[-1] == "delete"
+    assert OWN.issubset(done) == lost
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
+def test_a_deleted_job_waits_for_its_pods_whatever_clocks_say(
+    monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    """Nothing goes from Kafka while pods may write to it, and who may still do so is fenced."""
+    done = _noted(monkeypatch)
+    world = World(1)
+    with world.surroundings():
+        begin_healthy(world, ONE)
+        done.clear()
+        for uid in list(world.nodes.containers):
+            world.nodes.lose(uid, math.inf)
+        monkeypatch.setattr(world.server, "_now", lambda: EPOCH + world.loop.time() - ahead)
+        world.request("DELETE", JOB, "job", {})
+        world.run(GRACE_SECONDS + LOST_SECONDS - 5)
+        assert world.objects(POD)
+        assert world.objects(SERVICE)
+        assert not done
+        world.run(60)
+        assert not world.objects(JOB)
+    assert done[-1] == "delete"
+    assert OWN.issubset(done)
+
+
+def _noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets what is done in Kafka: who is fenced, and "delete"."""
     done: list[str] = []
     delete, fence = Kafka.delete, Kafka.fence
 
@@ -69,19 +112,7 @@ def test_a_job_that_is_deleted_fences_what_may_still_run(
 
     monkeypatch.setattr(Kafka, "delete", noted_delete)
     monkeypatch.setattr(Kafka, "fence", noted_fence)
-    world = World(1)
-    with world.surroundings():
-        begin_healthy(world, ONE)
-        done.clear()
-        if lost:
-            for uid in list(world.nodes.containers):
-                world.nodes.lose(uid, math.inf)
-        world.request("DELETE", JOB, "job", {})
-        world.run(300)
-        assert not world.objects(JOB)
-    assert done[-1] == "delete"
-    own = {names.transactional_id("test", "job", "work", shard) for shard in range(2)}
-    assert own.issubset(done) == lost
+    return done
 
 
 def test_checkpoints_that_fence_nobody_off_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,13 @@ from streamgraft_common.resources.job import (
     JobSpec,
     JobStatus,
     MadeInKafka,
+    PoolHeld,
+    PoolReason,
     RegionOverride,
     SourceTopic,
     Threading,
     TransportSecurity,
+    WarmPoolStatus,
 )
 from streamgraft_common.resources.parallel_region import (
     PARALLEL_REGION,
@@ -131,6 +134,8 @@ __all__ = [
     "ParallelRegionSpec",
     "ParallelRegionStatus",
     "PodSettings",
+    "PoolHeld",
+    "PoolReason",
     "Probe",
     "ProcessingElementSettings",
     "ProcessingElementSpec",
@@ -166,5 +171,6 @@ __all__ = [
     "TraceLevel",
     "TransportSecurity",
     "VolumeClaim",
+    "WarmPoolStatus",
     "WidthChange",
 ]

@@ -202,6 +202,29 @@ class SourceTopic(Model):
     """How many it has."""
 
 
+PoolReason = Literal[
+    "Asked", "Expected", "LargestStep", "NewRegion", "OneChannel", "Widest", "NoneFits"
+]
+PoolHeld = Literal["", "NotCalm", "Behind", "NoRoom", "DriverFailed"]
+
+
+class WarmPoolStatus(Model):
+    """How large the warm pool should be, and what keeps it from being so."""
+
+    size: int
+    """Pods that should wait."""
+    needed: int
+    """As many as should if `warmPoolMemory` did not limit them."""
+    reason: PoolReason
+    """Why so many, of the region that needs most. Asked: the job gives a number. Expected: the
+    policy expects that width. LargestStep: of the last day. NewRegion: all that it may grow.
+    OneChannel: the least. Widest: it may not grow. NoneFits: its channels need pods that no pool
+    has."""
+    held: PoolHeld = ""
+    """Why what is missing is not started now. NotCalm: a width changes, or not all PEs run, or have
+    just begun. Behind: PEs are. NoRoom: a PE finds no node with room. DriverFailed: just now."""
+
+
 class JobStatus(Model):
     """What became of it."""
 
@@ -242,6 +265,8 @@ class JobStatus(Model):
     """Those of them that run."""
     failed_submissions: int = 0
     """Submissions in a row that were rolled back."""
+    warm_pool: WarmPoolStatus | None = None
+    """What should wait for the next launches; none if nothing should."""
     message: str = ""
     """What is wrong first of all, or that nothing is."""
     conditions: list[Condition] = []

@@ -47,6 +47,7 @@ from streamgraft_operator.kit.conditions import (
     REFERENCES_FOUND,
     SUBMITTED,
     State,
+    Status,
 )
 from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.control_loop import Again, Controller, Outcome, Watch, desired_changed
@@ -298,9 +299,12 @@ class JobController(Controller):
         return bool(missing)
 
     async def _await_bundle(self, job: Object, message: str) -> None:
-        """Say that what has the bundle has not answered, if nothing else was said of the job."""
-        if find(job_status(job).conditions, ACCEPTED) is None:
-            state = State(ACCEPTED, "False", BUNDLE_AWAITED, message)
+        """Say that what has the bundle has not answered, if nothing else was said of this spec."""
+        status, generation = job_status(job), job["metadata"]["generation"]
+        said = find(status.conditions, ACCEPTED)
+        if said is None or (said.observed_generation or 0) < generation:
+            accepted: Status = "Unknown" if status.submitted_generation else "False"
+            state = State(ACCEPTED, accepted, BUNDLE_AWAITED, message)
             await tell(self._context.write.jobs, job, state)
 
     async def _reject(self, job: Object, reason: str, message: str) -> Outcome:

@@ -73,23 +73,29 @@ class Cleaner:
         self._out_of_kafka: set[str] = set()
         """Uids of jobs that have nothing there any more, as far as it could be deleted: nobody asks
         again while the files of checkpoints are removed, which may take minutes."""
+        self._seen: dict[str, float] = {}
+        """Uids of jobs that are being deleted, and when that was seen first (time.monotonic()):
+        clocks of machines are never compared to wait for pods."""
 
     async def clean(self, job: Object) -> Outcome:
         """Take the next steps; the finalizer goes with the last."""
-        key = key_of(job)
+        key, uid = key_of(job), job["metadata"]["uid"]
         if names.FINALIZER not in job["metadata"].get("finalizers", []):
             return None
-        since = time.time() - from_rfc3339(job["metadata"]["deletionTimestamp"])
+        now = time.monotonic()
+        waited = now - self._seen.setdefault(uid, now)
         await self._ask_kafka_anew(job)
         await self._delete(key, self._actors())
-        if since < POD_PATIENCE_SECONDS and await self._left(key):
+        if waited < POD_PATIENCE_SECONDS and await self._left(key):
             return LOOK_AGAIN_SECONDS
         await self._delete(key, self._furniture())
         job = await self._context.versions.running(job)  # a refused edit has moved no topic
-        uid = job["metadata"]["uid"]
+        # Another replica may have seen the deletion long before. To fence in vain harms nothing.
+        since = time.time() - from_rfc3339(job["metadata"]["deletionTimestamp"])
         try:
             if uid not in self._out_of_kafka:
-                await self._delete_from_kafka(job, lost=since >= LOST_SECONDS)
+                lost = max(waited, since) >= LOST_SECONDS
+                await self._delete_from_kafka(job, lost=lost)
         except UnderWay:
             return LOOK_AGAIN_SECONDS
         except KafkaUnavailable as error:
@@ -106,6 +112,7 @@ class Cleaner:
             return LOOK_AGAIN_SECONDS
         await self._context.write.jobs.release(key)
         self._out_of_kafka.discard(uid)
+        self._seen.pop(uid, None)
         return None
 
     async def _left(self, key: Key) -> bool:

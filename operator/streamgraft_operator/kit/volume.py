@@ -2,6 +2,7 @@
 answers."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,10 +10,9 @@ from typing import TypeVar
 
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key, key_of
-from streamgraft_operator.kit.external_calls import ExternalCalls
+from streamgraft_operator.kit.external_calls import PARALLEL, ExternalCalls
 
 _LONGEST_PAUSE_SECONDS = 30.0
-_THREADS = 16
 
 _Answer = TypeVar("_Answer")
 
@@ -23,8 +23,11 @@ class Volume:
     def __init__(self, root: Path | None, external_calls: ExternalCalls) -> None:
         self.root = root
         self._external = external_calls
-        # Not those of asyncio.to_thread: everything else needs them.
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="volume")
+        # Not those of asyncio.to_thread: everything else needs them. Each purpose has its own, as
+        # many as calls of it are let through: a volume that never answers may take all of them.
+        self._threads: defaultdict[str, ThreadPoolExecutor] = defaultdict(
+            lambda: ThreadPoolExecutor(PARALLEL, thread_name_prefix="volume")
+        )
 
     async def ask(
         self, item: Object, purpose: str, work: Callable[[], _Answer], *, wanted: str = ""
@@ -33,7 +36,14 @@ class Volume:
         UnderWay while it goes on, or what it raised."""
 
         async def call() -> _Answer:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            loop = asyncio.get_running_loop()
+            answer = loop.run_in_executor(self._threads[purpose], work)
+            try:
+                return await asyncio.shield(answer)
+            except asyncio.CancelledError:
+                # No thread can be stopped: until it ends it counts as a call of its namespace.
+                await asyncio.wait({answer})
+                raise
 
         return await self._external.ask(
             key_of(item),

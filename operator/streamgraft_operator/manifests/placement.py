@@ -4,6 +4,7 @@ The mapping is that of cloud native Streams, section 6.2. The scheduler weighs a
 both sides, so a pod that asks to be alone also keeps later ones away.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from streamgraft_common import names
@@ -99,15 +100,19 @@ def spread(spec: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:
 
     The user's own constraints stay alone. `labels`: of the pod.
     """
-    place = (names.LABEL_REGION, names.LABEL_STAGE) if names.LABEL_REGION in labels else ()
-    alike = {label: labels[label] for label in (names.LABEL_JOB, *place)}
     ours = {
         "topologyKey": HOSTNAME,
         "maxSkew": 1,
         "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": alike},
+        "labelSelector": {"matchLabels": alike(labels)},
     }
     return {"topologySpreadConstraints": [ours], **spec}
+
+
+def alike(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return those labels of a pod that it has in common with the ones from which it is spread."""
+    place = (names.LABEL_REGION, names.LABEL_STAGE) if names.LABEL_REGION in labels else ()
+    return {label: labels[label] for label in (names.LABEL_JOB, *place)}
 
 
 def _node_terms(placement: Placement, item: dict[str, Any] | None) -> list[Term]:

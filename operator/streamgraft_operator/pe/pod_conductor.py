@@ -159,12 +159,14 @@ class PodConductor(Controller):
         pool = content.pool(pe_spec(item).bundle_digest)
         spec = job_spec(job)
         settings = pe_spec(item).effective()
+        warm = tuple(map(warm_pod_view, self._caches.pods_by_pool.get(key_of(job))))
         return PeLaunch(
             uid=item["metadata"]["uid"],
             launch_count=status.launch_count,
             content_id=content_of(item) or "",
             driver=pool if manifests.is_generic(item) else "",
-            pool=tuple(map(warm_pod_view, self._caches.pods_by_pool.get(key_of(job)))),
+            pool=warm,
+            alike=self._nodes_alike(item, key_of(job)) if warm and not status.pod else (),
             config_content_id=content_of(self._caches.config_maps.get((namespace, name))),
             bundle_exists=self._context.bundles.exists(*key_of(job), spec.bundle),
             pool_lacks=self._pool_lacks(item),
@@ -173,6 +175,13 @@ class PodConductor(Controller):
             stopped=status.stopped is not None,
             keep_failed=settings.delete_failed_pod is False,
         )
+
+    def _nodes_alike(self, item: Object, job: Key) -> tuple[str, ...]:
+        """Return the node of each pod from which the scheduler would spread that of a PE."""
+        alike = placement.alike(item["metadata"]["labels"]).items()
+        pods = self._caches.pods_by_job.get(job)
+        found = [pod for pod in pods if alike <= pod["metadata"]["labels"].items()]
+        return tuple(pod["spec"]["nodeName"] for pod in found if pod_view(pod).alive)
 
     def _pool(self, item: Object) -> Object | None:
         """Return the HostPool that a PE is placed in, if it is there."""

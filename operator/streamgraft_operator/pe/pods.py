@@ -71,6 +71,7 @@ def warm_pod_view(pod: Object) -> WarmPodView:
         ready=is_ready(pod),
         usable=phase in ("Pending", "Running") and "deletionTimestamp" not in metadata,
         running=phase == "Running",
+        node=pod["spec"].get("nodeName", ""),
     )
 
 

@@ -55,6 +55,8 @@ class WarmPodView:
     usable: bool
     """Whether it runs, or will: not ended, not being deleted."""
     running: bool = False
+    node: str = ""
+    """Where it is; "": nowhere yet."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class PeLaunch:
     """What a warm pod must have fixed at its start (`Content.pool`); "": none will do."""
     pool: tuple[WarmPodView, ...] = ()
     """The job's warm pool."""
+    alike: tuple[str, ...] = ()
+    """Nodes of the pods from which this one's is to be spread, of each pod."""
     pod: str | None = None
     """Name of the launch's pod, once there was one."""
     not_before: float = 0.0
@@ -128,7 +132,7 @@ def step(pe: PeLaunch | None, pods: tuple[PodView, ...], now: float) -> PodDecis
     if now < pe.not_before:
         seconds = pe.not_before - now
         return PodDecision(delete, waiting_for="the back-off after failures", again_in=seconds)
-    warm = warmest(pe.pool, pe.driver)
+    warm = warmest(pe)
     return PodDecision(delete, create=warm is None, adopt=warm.name if warm else None)
 
 
@@ -140,13 +144,18 @@ def launched(
     return next((pod for pod in found if named in (None, pod.name)), None)
 
 
-def warmest(pool: Iterable[WarmPodView], driver: str) -> WarmPodView | None:
-    """Return the pod of a pool that is nearest to being warm, if any has this driver.
+def warmest(pe: PeLaunch) -> WarmPodView | None:
+    """Return the pod of the pool that is nearest to being warm, if any has the PE's driver.
 
-    One that still starts is ahead of a new one, too.
+    One that still starts is ahead of a new one, too. Of those that are as warm it is one on the
+    node that has the fewest pods of the same region and stage: no scheduler sees an adoption.
     """
-    fitting = [pod for pod in pool if pod.usable and pod.driver == driver]
-    return min(fitting, key=lambda pod: (not pod.ready, not pod.running, pod.name), default=None)
+    fitting = [pod for pod in pe.pool if pod.usable and pod.driver == pe.driver]
+
+    def order(pod: WarmPodView) -> tuple[bool, bool, int, str]:
+        return not pod.ready, not pod.running, pe.alike.count(pod.node), pod.name
+
+    return min(fitting, key=order, default=None)
 
 
 def _kept(pe: PeLaunch, pods: tuple[PodView, ...]) -> list[PodView]:

@@ -13,7 +13,13 @@ from streamgraft_common.conditions import is_true
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.quantities import parse
-from streamgraft_common.resources import JobSpec, ParallelRegionSpec, ParallelRegionStatus
+from streamgraft_common.resources import (
+    JobSpec,
+    ParallelRegionSpec,
+    ParallelRegionStatus,
+    PoolHeld,
+    WarmPoolStatus,
+)
 from streamgraft_common.timestamps import from_rfc3339
 from streamgraft_operator import events, manifests
 from streamgraft_operator.application.expansion import Expansion
@@ -27,6 +33,7 @@ from streamgraft_operator.kit.control_loop import (
     either,
     runtime_changed,
 )
+from streamgraft_operator.kit.coordinator import Patch
 from streamgraft_operator.kit.objects import job_key, own_key, pool_key
 from streamgraft_operator.kit.parsed import (
     job_spec,
@@ -39,7 +46,7 @@ from streamgraft_operator.kit.parsed import (
 from streamgraft_operator.manifests.pod_settings import pool_memory
 from streamgraft_operator.pe.pods import ended_seconds, lacks_room, warm_pod_view
 from streamgraft_operator.warm_pool.expectations import FRESH_SECONDS, Expectations
-from streamgraft_operator.warm_pool.sizing import Growth, drivers, usual_driver
+from streamgraft_operator.warm_pool.sizing import Growth, drivers, needed, reason, usual_driver
 from streamgraft_operator.warm_pool.step import PoolView, step
 
 Scaled = tuple[ParallelRegionSpec, Autoscaling, ParallelRegionStatus, float]
@@ -82,16 +89,15 @@ class WarmPoolController(Controller):
             self._too_large.pop(key, None)
             return None
         job = await self._context.versions.running(job)
-        waiting = self._caches.pods_by_pool.get(key)
-        scaled = self._scaled(key, job_spec(job))
-        if not waiting and not job_spec(job).warm_pool and not scaled:
+        wanted = job_spec(job).warm_pool or self._scaled(key, job_spec(job))
+        if not wanted and not self._caches.pods_by_pool.get(key):
+            await self._tell(key, None)
             return None
-        pods = {pod["metadata"]["name"]: pod for pod in waiting}
         try:
             expansion = await self._context.expander.expand(job, self._context.widths_of(key))
         except (BundleError, GraphError):
             return None  # the job says what is wrong
-        regions = await self._growing(key, scaled, expansion)
+        regions = await self._growing(key, job_spec(job), expansion)
         driver, pe = _typical(expansion, usual_driver(regions))
         spec, settings = expansion.spec, self._context.settings
         make = partial(manifests.warm_pod, pe=pe, owner=owner_of(job), spec=spec, settings=settings)
@@ -102,10 +108,13 @@ class WarmPoolController(Controller):
         if regions:
             self._check_room(key, job, pod_bytes, spec.warm_pool_memory)
         now = time.time()
+        # Not earlier: PEs adopt pods while others are waited for.
+        pods = {pod["metadata"]["name"]: pod for pod in self._caches.pods_by_pool.get(key)}
         ended = ((name, ended_seconds(pod, now)) for name, pod in pods.items())
+        size = _size(spec, regions, driver, now, pod_bytes)
         decision = step(
             PoolView(
-                size=_size(spec, regions, driver, now, pod_bytes),
+                size=size,
                 driver=driver,
                 calm_seconds=self._calm_seconds(job, key, now),
                 pods=tuple(map(warm_pod_view, pods.values())),
@@ -116,15 +125,27 @@ class WarmPoolController(Controller):
             )
         )
         for name in decision.delete:
-            await self._context.write.pods.delete(pods[name])
+            # A PE may have adopted it meanwhile. Whatever changes it has this looked at again.
+            await self._context.write.pods.delete(pods[name], unchanged=True)
         for _ in range(decision.create):
             try:
                 pod = make(names.warm_pod_name(key[1], f"{random.getrandbits(32):08x}"))
             except manifests.PodForbidden:
                 return None  # the Job says why
             await self._context.write.pods.create(pod)
+        await self._tell(key, _told(spec, regions, driver, now, size, decision.held))
         times = [decision.again_in, FRESH_SECONDS if regions else None]
         return min((seconds for seconds in times if seconds is not None), default=None)
+
+    async def _tell(self, key: Key, told: WarmPoolStatus | None) -> None:
+        """Say in the Job's status how large the pool should be."""
+
+        def command(job: Object) -> Patch | None:
+            if job_status(job).warm_pool == told:
+                return None
+            return {"status": {"warmPool": told.to_wire() if told else None}}
+
+        await self._context.write.jobs.update(key, command, status=True)
 
     def _scaled(self, key: Key, job: JobSpec) -> dict[str, Scaled]:
         """Return the regions of a job whose width an autoscaler sets, if its pool goes by them.
@@ -151,10 +172,8 @@ class WarmPoolController(Controller):
             self._too_large[key] = event
             self._context.recorder.record(job, event)
 
-    async def _growing(
-        self, key: Key, scaled: Mapping[str, Scaled], expansion: Expansion
-    ) -> list[Growth]:
-        if not scaled:
+    async def _growing(self, key: Key, job: JobSpec, expansion: Expansion) -> list[Growth]:
+        if not (scaled := self._scaled(key, job)):
             return []
         expected = await self._expectations.widths(key, scaled)
         drivers = self._drivers(key, expansion)
@@ -167,7 +186,7 @@ class WarmPoolController(Controller):
                 created=created,
                 expected=expected.get(name, 0),
             )
-            for name, (spec, autoscaling, status, created) in scaled.items()
+            for name, (spec, autoscaling, status, created) in self._scaled(key, job).items()
         ]
 
     def _drivers(self, key: Key, expansion: Expansion) -> Mapping[str, Sequence[str]]:
@@ -211,6 +230,17 @@ def _size(spec: JobSpec, regions: Sequence[Growth], driver: str, now: float, pod
     if isinstance(spec.warm_pool, int):
         return spec.warm_pool
     return drivers(regions, driver, now, pod_bytes, int(parse(spec.warm_pool_memory)))
+
+
+def _told(
+    spec: JobSpec, regions: Sequence[Growth], driver: str, now: float, size: int, held: PoolHeld
+) -> WarmPoolStatus | None:
+    if isinstance(spec.warm_pool, int) and spec.warm_pool:
+        return WarmPoolStatus(size=size, needed=size, reason="Asked", held=held)
+    if not regions:
+        return None
+    why, most = reason(regions, driver, now), needed(regions, driver, now)
+    return WarmPoolStatus(size=size, needed=most, reason=why, held=held)
 
 
 _work_changed = either(desired_changed, runtime_changed("shards", "behind"))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from streamgraft_common.resources import WidthChange
+from streamgraft_common.resources import PoolReason, WidthChange
 from streamgraft_common.timestamps import from_rfc3339
 
 LATELY_SECONDS = 86_400.0
@@ -49,12 +49,35 @@ def usual_driver(regions: Iterable[Growth]) -> str | None:
     return max(counted, key=lambda driver: (counted[driver], driver), default=None)
 
 
+def needed(regions: Iterable[Growth], driver: str, now: float) -> int:
+    """Return the number of drivers of one kind that should wait if all memory were theirs."""
+    return sum(_drivers(region, driver, now) for region in regions)
+
+
+def reason(regions: Iterable[Growth], driver: str, now: float) -> PoolReason:
+    """Return why that region that needs most of them needs so many."""
+    region = max(regions, key=lambda region: _drivers(region, driver, now))
+    channels = _channels(region, now)
+    if channels == 0:
+        return "Widest"
+    if driver not in region.drivers:
+        return "NoneFits"
+    if region.expected - region.width >= channels:
+        return "Expected"
+    if _largest_step(region.changes, now) >= channels:
+        return "LargestStep"
+    return "NewRegion" if channels > 1 else "OneChannel"
+
+
+def _drivers(region: Growth, driver: str, now: float) -> int:
+    return region.drivers.count(driver) * _channels(region, now)
+
+
 def drivers(
     regions: Iterable[Growth], driver: str, now: float, pod_bytes: int, budget_bytes: int
 ) -> int:
     """Return the number of drivers of one kind that should wait. `now` in Unix seconds."""
-    wanted = sum(region.drivers.count(driver) * _channels(region, now) for region in regions)
-    return min(wanted, budget_bytes // max(pod_bytes, 1))
+    return min(needed(regions, driver, now), budget_bytes // max(pod_bytes, 1))
 
 
 def _channels(region: Growth, now: float) -> int:

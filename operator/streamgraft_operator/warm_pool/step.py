@@ -7,6 +7,7 @@ So do PEs that are behind, for a while: some always are.
 
 from dataclasses import dataclass
 
+from streamgraft_common.resources import PoolHeld
 from streamgraft_operator.pe.step import WarmPodView
 
 SETTLED_SECONDS = 3.0
@@ -47,6 +48,8 @@ class PoolDecision:
     delete: tuple[str, ...]
     again_in: float | None = None
     """Seconds after which to look again."""
+    held: PoolHeld = ""
+    """Why what is missing is not created now."""
 
 
 def step(view: PoolView) -> PoolDecision:
@@ -67,10 +70,19 @@ def step(view: PoolView) -> PoolDecision:
     settled = view.calm_seconds is not None and view.calm_seconds >= needed
     if missing and not settled and view.calm_seconds is not None:
         waits.append(needed - view.calm_seconds)
+    held: PoolHeld = ""
+    if view.crowded and view.size:
+        held = "NoRoom"
+    elif missing and not settled:
+        calm = view.calm_seconds is not None and view.calm_seconds >= SETTLED_SECONDS
+        held = "Behind" if calm else "NotCalm"
+    elif size > len(fitting) + missing:
+        held = "DriverFailed"
     if view.at_once is not None:
         missing = min(missing, max(0, view.at_once - sum(not pod.ready for pod in fitting)))
     return PoolDecision(
         create=missing if settled else 0,
         delete=(*outdated, *surplus, *over),
         again_in=min(waits, default=None),
+        held=held,
     )

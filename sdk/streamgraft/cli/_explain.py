@@ -14,13 +14,15 @@ from streamgraft_common.adl import Autoscaling
 from streamgraft_common.conditions import find, is_ready
 from streamgraft_common.content import Content
 from streamgraft_common.kube import NotFound
-from streamgraft_common.quantities import parse
 from streamgraft_common.resources import (
     JOB,
     PARALLEL_REGION,
     PROCESSING_ELEMENT,
     JobSpec,
+    JobStatus,
     ParallelRegionSpec,
+    PoolHeld,
+    PoolReason,
     ProcessingElementStatus,
 )
 from streamgraft_operator.manifests.pod_settings import pool_memory
@@ -31,6 +33,22 @@ _REPLAYED: Facts = {
     "exclude": {"mode", "periods", "utilization_weights"},
 }
 """Settings of a region that a replay has to be told."""
+_WHY: dict[PoolReason, str] = {
+    "Asked": "the job asks for them",
+    "Expected": "the policy expects to need them within half an hour",
+    "LargestStep": "the largest step of the last day took so many",
+    "NewRegion": "a region is new, and all counts that it may grow",
+    "OneChannel": "enough for one more channel, the least",
+    "Widest": "no region may grow any further",
+    "NoneFits": "new channels ask for pods of their own, which no pool has",
+}
+"""How large a pool should be, by the reason in the Job's status."""
+_HELD: dict[PoolHeld, str] = {
+    "NotCalm": "a width changes, or processing elements do not run yet",
+    "Behind": "processing elements are behind, for which the pool waits three minutes at most",
+    "NoRoom": "a processing element finds no node with room, which is not to be taken from it",
+    "DriverFailed": "one that was to wait has failed within the last minute",
+}
 
 
 def run(target: Target, name: str, form: str) -> None:
@@ -105,17 +123,19 @@ async def _region(cluster: Cluster, name: str) -> Facts:
 async def _pool(
     cluster: Cluster, job: str, regions: list[Facts], elements: list[Facts], pods: list[Facts]
 ) -> Facts:
-    """Return the size of a job's warm pool as it was asked for, how many regions it goes by, how
-    many of it wait ready, and what the region's PEs and pods would have wait: how many kinds of
-    drivers, and their memory."""
+    """Return the size of a job's warm pool as it was asked for, what the operator says of it, how
+    many regions it goes by, how many of it wait ready, and what the region's PEs and pods would
+    have wait: how many kinds of drivers, and their memory."""
     item = await cluster.client.find(JOB.path(cluster.namespace, job))
     spec = JobSpec.model_validate(item["spec"]) if item else None
+    told = JobStatus.model_validate((item or {}).get("status") or {}).warm_pool
     selector = f"{names.LABEL_JOB}={job},{names.LABEL_POOL}={names.POOL_WARM}"
     waiting = (await cluster.client.get(cluster.core("pods"), labelSelector=selector))["items"]
     ready = [pod for pod in waiting if is_ready(pod)]
     contents = (item["metadata"]["annotations"][names.ANNOTATION_CONTENT] for item in elements)
     return {
         "size": spec.warm_pool if spec and spec.warm_pool is not None else "auto",
+        "told": told.to_wire() if told else None,
         "regions": sum(
             scales_itself(ParallelRegionSpec.model_validate(item["spec"])) for item in regions
         ),
@@ -167,9 +187,9 @@ def explanation(facts: Facts) -> Iterator[str]:
 
 
 def _waiting(pool: Facts) -> Iterator[str]:
-    """Yield what waits for the next step up."""
+    """Yield what waits for the next step up, how much should, and what keeps the rest from it."""
     has = f"Warm pool of the job: {pool['ready']} of {pool['drivers']} drivers wait ready;"
-    takes = pool["driverBytes"]
+    told = pool["told"]
     if pool["size"] != "auto":
         yield f"{has} the job asks for {pool['size']}"
     elif not pool["regions"]:
@@ -177,14 +197,19 @@ def _waiting(pool: Facts) -> Iterator[str]:
             f"{has} none is asked for, since no region of the job is awake and has an autoscaling"
             " with mode scale: give warmPool a number"
         )
-    elif not pool["drivers"] and takes and takes > parse(pool["memory"]):
-        yield f"{has} one takes {takes / 2**20:.0f}Mi, warmPoolMemory is {pool['memory']}"
-    else:
+    elif told is None:
+        yield f"{has} the operator has not said yet how many should"
+    elif told["size"] < told["needed"]:
+        takes = pool["driverBytes"]
+        one = f" (one takes {takes / 2**20:.0f}Mi)" if takes else ""
         yield (
-            f"{has} as many as the policies expect to need within half an hour, or the largest step"
-            " of the last day needed (of a region that is new: all that it may grow), in"
-            f" {pool['memory']} of memory at most"
+            f"{has} {told['needed']} should ({_WHY[told['reason']]}), but warmPoolMemory, which is"
+            f" {pool['memory']}, has room for {told['size']}{one}"
         )
+    else:
+        yield f"{has} {told['size']} should: {_WHY[told['reason']]}"
+    if told and told["held"]:
+        yield f"  none is started now: {_HELD[told['held']]}"
     if pool["kinds"] > 1:
         kinds = f"of the {pool['kinds']} kinds of drivers of a channel"
         yield f"  {kinds} it has one: the others start cold"

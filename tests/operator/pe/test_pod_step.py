@@ -109,6 +109,16 @@ def test_launch_takes_the_warmest_pod_that_fits(
     assert (decision.adopt, decision.create) == (adopted, adopted is None)
 
 
+def test_channels_from_the_pool_are_spread_over_nodes() -> None:
+    """Where the node of the first by name has a channel, the other one's is taken; but only of
+    those that are as warm."""
+    near, far = replace(WARM, name="j-warm-a", node="a"), replace(WARM, node="b")
+    pe = replace(PE, pool=(near, far), alike=("a",))
+    assert step(pe, (), 0.0).adopt == far.name
+    assert step(replace(pe, alike=("a", "b", "b")), (), 0.0).adopt == near.name
+    assert step(replace(pe, pool=(near, replace(far, ready=False))), (), 0.0).adopt == near.name
+
+
 def test_adoption_waits_like_a_new_pod() -> None:
     assert step(replace(PE, pool=(WARM,)), (OLDER,), 0.0).adopt is None
     assert step(replace(PE, not_before=9.0, pool=(WARM,)), (), 0.0).adopt is None

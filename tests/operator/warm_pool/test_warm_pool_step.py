@@ -24,11 +24,11 @@ FAILED = replace(WARM, name="f", ready=False, usable=False, running=False)
     [
         (2, 9.0, (), PoolDecision(2, ())),
         (2, 9.0, (WARM, STARTING), PoolDecision(0, ())),
-        (2, None, (WARM,), PoolDecision(0, ())),
+        (2, None, (WARM,), PoolDecision(0, (), held="NotCalm")),
         (1, 9.0, (STARTING, WARM), PoolDecision(0, ("s",))),
         (0, 9.0, (WARM,), PoolDecision(0, ("w",))),
         (1, 9.0, (OUTDATED,), PoolDecision(1, ("o",))),
-        (1, None, (OUTDATED,), PoolDecision(0, ("o",))),
+        (1, None, (OUTDATED,), PoolDecision(0, ("o",), held="NotCalm")),
     ],
     ids=["empty", "full", "not now", "surplus", "none wanted", "other settings", "outdated"],
 )
@@ -40,7 +40,8 @@ def test_size(
 
 def test_it_is_filled_once_the_job_has_settled() -> None:
     """What has just started needs the CPU itself."""
-    assert step(PoolView(1, "d", 1.0, ())) == PoolDecision(0, (), again_in=SETTLED_SECONDS - 1.0)
+    soon = PoolDecision(0, (), again_in=SETTLED_SECONDS - 1.0, held="NotCalm")
+    assert step(PoolView(1, "d", 1.0, ())) == soon
     assert step(PoolView(1, "d", 1.0, (WARM,))) == PoolDecision(0, ())
     assert step(PoolView(1, "d", SETTLED_SECONDS, ())) == PoolDecision(1, ())
 
@@ -56,19 +57,21 @@ def test_where_cpu_is_short_one_driver_starts_after_the_other() -> None:
 def test_it_is_filled_late_where_pes_are_behind() -> None:
     """What they need to catch up are the cores that drivers start on; some never catch up."""
     behind = PoolView(1, "d", 9.0, (), behind=True)
-    assert step(behind) == PoolDecision(0, (), again_in=CATCH_UP_SECONDS - 9.0)
+    later = PoolDecision(0, (), again_in=CATCH_UP_SECONDS - 9.0, held="Behind")
+    assert step(behind) == later
     assert step(replace(behind, calm_seconds=CATCH_UP_SECONDS)) == PoolDecision(1, ())
     assert step(replace(behind, pods=(OUTDATED,))).delete == ("o",)
 
 
 def test_nothing_waits_in_the_room_that_a_pe_needs() -> None:
     crowded = PoolView(2, "d", 9.0, (WARM, STARTING), crowded=True)
-    assert step(crowded) == PoolDecision(0, ("w", "s"))
-    assert step(replace(crowded, pods=())) == PoolDecision(0, ())
+    assert step(crowded) == PoolDecision(0, ("w", "s"), held="NoRoom")
+    assert step(replace(crowded, pods=())) == PoolDecision(0, (), held="NoRoom")
+    assert step(replace(crowded, size=0, pods=())) == PoolDecision(0, ())
 
 
 def test_pod_that_failed_keeps_its_place_for_a_while() -> None:
     view = PoolView(1, "d", calm_seconds=9.0, pods=(FAILED,), ended_seconds=(("f", 20.0),))
-    assert step(view) == PoolDecision(0, (), again_in=40.0)
+    assert step(view) == PoolDecision(0, (), again_in=40.0, held="DriverFailed")
     later = replace(view, ended_seconds=(("f", 60.0),))
     assert step(later) == PoolDecision(1, ("f",))
