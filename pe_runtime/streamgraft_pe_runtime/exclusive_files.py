@@ -15,6 +15,12 @@ def create(file: Path, text: str) -> bool:
     Its folder is made, too. Like Spark's own files it is not forced onto the disk.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
+    return create_in(file.parent, file.name, text)
+
+
+def create_in(folder: Path, name: str, text: str) -> bool:
+    """Do the same in a folder that is not made: it has to be there still. Raises OSError."""
+    file = folder / name
     draft = file.with_name(f".{file.name}-{uuid.uuid4().hex}")
     try:
         draft.write_text(text)

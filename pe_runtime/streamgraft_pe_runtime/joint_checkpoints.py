@@ -279,6 +279,8 @@ class JointCheckpoints:
         """Raise CheckpointDamaged for a shard without anything that a query has run: a query runs
         once it is named in the folders of all its shards."""
         own = self._own(shard)
+        if shard_names.left_aside(own):
+            raise CheckpointDamaged(own, "a rollback of it was cut off: roll back the region")
         if self._holder(shard).number >= 0 or has_left(own):
             return
         for query in (self.stage / QUERIES).glob("*"):

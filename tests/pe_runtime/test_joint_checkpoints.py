@@ -363,7 +363,7 @@ def test_takeover_that_is_cut_off_before_a_first_batch(tmp_path: Path) -> None:
     alone, heir = Owner(brokers), Owner(brokers)
     alone.open(stage.take_alone(0), [0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exclusive_files, "create", Interrupted(3, crash))
+        patch.setattr(exclusive_files, "create_in", Interrupted(3, crash))
         with pytest.raises(Crash):
             stage.take_over([0], nowhere)
     assert (tmp_path / "0" / LEDGERS / TAKEN_OVER).exists()
@@ -700,14 +700,14 @@ class Interrupted:
     def __init__(self, files: int, otherwise: Callable[[], None]) -> None:
         self.files = files
         self.otherwise = otherwise
-        self.create = exclusive_files.create
+        self.create = exclusive_files.create_in
 
-    def __call__(self, file: Path, text: str) -> bool:
+    def __call__(self, folder: Path, name: str, text: str) -> bool:
         """Create a file."""
         self.files -= 1
         if self.files == -1:
             self.otherwise()
-        return self.create(file, text)
+        return self.create(folder, name, text)
 
 
 def crash() -> None:
@@ -769,7 +769,7 @@ def test_nothing_is_lost_or_written_twice(
         with pytest.MonkeyPatch.context() as patch:
             if (how := action.partition(" ")[0]) in otherwise:
                 interrupted = Interrupted(files, otherwise[how])
-                patch.setattr(exclusive_files, "create", interrupted)
+                patch.setattr(exclusive_files, "create_in", interrupted)
             if action.endswith("alone"):
                 start_alone(owner, amount)
             elif action.endswith("start"):

@@ -4,14 +4,15 @@ import json
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 
 from streamgraft_common.resources import Saving
-from streamgraft_pe_runtime import savepoints
+from streamgraft_pe_runtime import savepoints, shard_names
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, entries, incarnation
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.copied_logs import placed
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.positions import read_checkpoint
@@ -145,6 +146,63 @@ def test_a_crash_amid_it_leaves_the_checkpoint_or_nothing(tmp_path: Path) -> Non
     here.checkpoint(0).rename(here.checkpoint(0).with_name(".0-before-b"))
     here.roll_back(BACK)
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
+
+
+@pytest.mark.parametrize("amid", [None, False, True])
+@pytest.mark.parametrize("junk", [False, True])
+def test_a_rollback_that_was_cut_off_gives_no_name_that_was_there(
+    tmp_path: Path, *, amid: bool | None, junk: bool
+) -> None:
+    """Between its renames. The owner of before may be frozen: it has run the shard alone (None), or
+    in a query over several, maybe amid a batch; or it has made files where there was no folder."""
+    here = storage(tmp_path, "job")
+    own, nothing = here.checkpoint(0), cast("Any", None)
+    checkpoint(own, TOPIC, 2)
+    stage = JointCheckpoints(here.folder, nothing)
+    stage.take_alone(0)
+    here.save(REQUEST)
+    found = stage.take_alone(0) if amid is None else stage.take_over([0], lambda topic, shard: 0)
+    frozen = stage.names[0]
+    if amid:
+        last = newest(found / "offsets")
+        (found / "offsets" / str(last + 1)).write_text("the next batch")
+    own.rename(own.with_name(".0-before-other"))
+    if junk:
+        (own / "state" / "0" / "0").mkdir(parents=True)
+    for start in (stage.check_left, stage.take_alone, stage.is_alone):
+        with pytest.raises(CheckpointDamaged, match="cut off: roll back the region"):
+            start(0)
+    here.roll_back(BACK, stage.left_behind)
+    assert frozen.parent.parent == own
+    assert not frozen.exists()
+    assert len(entries(own / QUERIES)) == 1
+    assert read_checkpoint(own).positions == {(TOPIC, 0): 77}
+    assert amid is None or is_closed(found)
+    assert [item.name for item in own.parent.glob("*0*")] == ["0"]
+
+
+def test_a_takeover_amid_a_rollback_has_no_name_of_the_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names its query right before the folder is replaced, or while there is none."""
+    here, nothing = cut_and_gone_on(tmp_path), cast("Any", None)
+    own, rename = here.checkpoint(0), Path.rename
+    stage = JointCheckpoints(here.folder, nothing)
+    stage.take_alone(0)
+    holder = shard_names.holder(own)
+
+    def renamed(path: Path, target: Path) -> Path:
+        if path == own:
+            stage.take_alone(0)
+        elif target == own:
+            with pytest.raises(FileNotFoundError):
+                shard_names.name(own, holder, None)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    here.roll_back(BACK)
+    assert not stage.names[0].exists()
+    assert read_checkpoint(own).positions == {(TOPIC, 0): 77}
 
 
 def left_by_a_crash(checkpoint: Path) -> None:
