@@ -154,6 +154,7 @@ class JointCheckpoints:
             # Without state there was no batch yet in which the shard had records.
             query_logs.write(own, number, Position(end.sources) if provider else end)
         self._name(shard, holder, None)
+        query_logs.shorten(own, self.names[shard])
         return own
 
     def is_alone(self, shard: int) -> bool:

@@ -1,7 +1,10 @@
 """The logs of a query's checkpoint on disk: read where it ended, and end it for whoever runs it."""
 
 import json
+import os
+import re
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from streamgraft_pe_runtime import checkpoint_files, exclusive_files
@@ -12,6 +15,10 @@ from streamgraft_pe_runtime.spark_log import Position
 _CLOSED = "closed\n"
 """Text of the entry that a query's owner finds instead of its next batch."""
 _OFFSETS, _COMMITS, _SOURCES = "offsets", "commits", "sources"
+_KEPT = 10
+"""Entries of each log: as many as Spark leaves of one that it goes on with (conf.py)."""
+_NUMBERED = re.compile(r"\.*(\d+)(?:[.-].*)?")
+"""An entry, its checksum, or a draft of one."""
 
 
 def newest(log: Path) -> int:
@@ -145,6 +152,33 @@ def cut(checkpoint: Path) -> bool:
             exclusive_files.create(checkpoint / _COMMITS / str(number), commit)
             return True
     return False
+
+
+def shorten(checkpoint: Path, name: Path) -> None:
+    """Remove all but the newest entries from the logs of a shard's own checkpoint.
+
+    Spark does so when it runs a batch, and many cuts may go by before. `name`: by which we have the
+    shard; if another folder takes its place, that keeps its files.
+    """
+    for log in (_OFFSETS, _COMMITS):
+        if not (checkpoint / log).is_dir():
+            continue
+        folder = os.open(checkpoint / log, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if name.exists():  # so that is the folder which we have open
+                _shorten(folder)
+        finally:
+            os.close(folder)
+
+
+def _shorten(folder: int) -> None:
+    found = {file: match for file in os.listdir(folder) if (match := _NUMBERED.fullmatch(file))}
+    earlier = sorted(int(file) for file in found if file.isdigit())[:-_KEPT]
+    old = [file for file, match in found.items() if earlier and int(match[1]) <= earlier[-1]]
+    # Entries last: a frozen owner may have a draft, and would take the place of one for free.
+    for file in sorted(old, key=str.isdigit):
+        with suppress(FileNotFoundError):
+            os.unlink(file, dir_fd=folder)
 
 
 def _text(file: Path) -> str:

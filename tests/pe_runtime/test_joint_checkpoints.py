@@ -303,6 +303,48 @@ def test_same_shards_keep_their_query(tmp_path: Path) -> None:
     assert brokers.done[1] == [(0, 5)]
 
 
+def test_cuts_do_not_pile_up_entries(tmp_path: Path) -> None:
+    """Spark removes some only when a query runs the shard alone. The draft of an owner that is
+    frozen since before goes with its entry: it would come to be one."""
+    brokers = FakeBrokers()
+    stage, owner, own = stage_of(tmp_path, brokers), Owner(brokers), tmp_path / "0"
+    for number in range(30):
+        owner.start(stage, [0, 1])
+        owner.batch(1)
+        assert read_checkpoint(stage.take_alone(0)).positions == {(TOPIC, 0): number + 1}
+        for log in ("offsets", "commits"):
+            last = newest(own / log)
+            for name in (
+                f".{last}.crc",
+                f".{last}.some.tmp",
+                f"..{last}.some.tmp.crc",
+                f".{last}-",
+            ):
+                (own / log / name).touch()
+    for log in ("offsets", "commits"):
+        assert len(entries(own / log)) == 10
+        numbers = {
+            int(file.name.strip(".").split(".")[0].strip("-")) for file in (own / log).iterdir()
+        }
+        assert numbers == set(entries(own / log))
+    owner.open(stage.take_alone(0), [0])
+    owner.batch(1)
+    assert_seamless(brokers.written)
+
+
+def test_what_took_the_place_of_a_log_stays(tmp_path: Path) -> None:
+    """As of a rollback that outran the owner."""
+    (tmp_path / "offsets").mkdir()
+    for number in range(30):
+        (tmp_path / "offsets" / str(number)).touch()
+    name = tmp_path / "queries" / "1"
+    query_logs.shorten(tmp_path, name)
+    assert len(entries(tmp_path / "offsets")) == 30
+    exclusive_files.create(name, "")
+    query_logs.shorten(tmp_path, name)
+    assert entries(tmp_path / "offsets") == [*range(20, 30)]
+
+
 def test_a_batch_that_is_cut_off_is_one_of_all_shards(tmp_path: Path) -> None:
     """Until somebody takes one of them over, which ends it."""
     brokers = FakeBrokers()
