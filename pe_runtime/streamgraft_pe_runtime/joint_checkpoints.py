@@ -37,8 +37,10 @@ from streamgraft_pe_runtime import (
     state_metadata,
 )
 from streamgraft_pe_runtime.checkpoint_files import (
+    KEPT_ENTRIES,
     LEDGERS,
     TAKEN_OVER,
+    entries,
     keep_as_former,
 )
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
@@ -119,6 +121,7 @@ class JointCheckpoints:
                 # no query with such a batch behind it up without.
                 position = Position(position.sources)
             query_logs.write(query, 0, position)
+        _sync(query)
         for shard, holder in holders.items():
             self._name(shard, holder, query)
         return query
@@ -153,6 +156,7 @@ class JointCheckpoints:
         elif end:
             # Without state there was no batch yet in which the shard had records.
             query_logs.write(own, number, Position(end.sources) if provider else end)
+        _sync(own)
         self._name(shard, holder, None)
         query_logs.shorten(own, self.names[shard])
         return own
@@ -235,12 +239,12 @@ class JointCheckpoints:
             if not query_logs.is_closed(place):
                 first = min(self._description(place).shards) if holder.query else shard
                 begun[place] = (first, marker.read_text().strip()), shard, holder
-        entries = self.ledgers([ledger for ledger, _, _ in begun.values()]) if begun else {}
+        noted = self.ledgers([ledger for ledger, _, _ in begun.values()]) if begun else {}
         for place, (ledger, shard, holder) in begun.items():
             # A batch is in the log before it is in the ledger, so what is read later has it. And
             # nobody else writes under this name before the log is closed, or the shard another's.
             over = query_logs.is_closed(place) or self._holder(shard) != holder
-            if over or (entry := entries.get(ledger)) is None:
+            if over or (entry := noted.get(ledger)) is None:
                 continue
             if entry.incarnation != ledger[1]:
                 raise CheckpointPutBack(place, "another query has written since")
@@ -347,6 +351,18 @@ def _mark(checkpoint: Path) -> None:
     successor would be gone.
     """
     exclusive_files.create(checkpoint / LEDGERS / TAKEN_OVER, "")
+
+
+def _sync(checkpoint: Path) -> None:
+    """Force what a query begins with onto the disk, before names say that it counts.
+
+    Those of before are gone then: behind a power failure nobody would know where its shards are.
+    """
+    logs = (checkpoint / log for log in ("offsets", "commits"))
+    newest = (log / str(number) for log in logs for number in entries(log)[-KEPT_ENTRIES:])
+    others = [*checkpoint.glob("*"), *checkpoint.glob("sources/*/0")]
+    for file in [*newest, *filter(Path.is_file, others), *state_metadata.files(checkpoint)]:
+        exclusive_files.sync(file)
 
 
 def _remove_if_older(file: Path, before: float, remove: Callable[[], object]) -> None:

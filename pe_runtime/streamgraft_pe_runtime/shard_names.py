@@ -138,4 +138,5 @@ def name_anew(copy: Path, replaced: Path) -> None:
 
 def _create(names: Path, number: int, query: Path | None) -> bool:
     text = json.dumps({"query": query.name if query else None})
-    return exclusive_files.create_in(names, str(number), text)
+    # Those before go at once: an empty one, as a power failure may leave, would be the only one.
+    return exclusive_files.create_in(names, str(number), text, durable=True)

@@ -5,12 +5,13 @@ Owners write what a batch makes in a transaction with its entry in the ledger, a
 between the start of the query and its first batch.
 """
 
+import errno
 import json
 import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,6 +42,14 @@ from streamgraft_pe_runtime.targets import MAIN
 
 TOPIC = "in"
 SHARDS = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def disk() -> Iterator[None]:
+    """Nobody pulls the plug here, and thousands of files are made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda opened: None)
+        yield
 
 
 class Crash(Exception):
@@ -744,12 +753,12 @@ class Interrupted:
         self.otherwise = otherwise
         self.create = exclusive_files.create_in
 
-    def __call__(self, folder: Path, name: str, text: str) -> bool:
+    def __call__(self, folder: Path, name: str, text: str, **how: bool) -> bool:
         """Create a file."""
         self.files -= 1
         if self.files == -1:
             self.otherwise()
-        return self.create(folder, name, text)
+        return self.create(folder, name, text, **how)
 
 
 def crash() -> None:
@@ -855,3 +864,67 @@ def test_who_comes_late_names_nothing_though_its_number_is_free(tmp_path: Path) 
     with pytest.raises(TakenByAnother):
         shard_names.name(tmp_path, before, None)
     assert shard_names.holder(tmp_path).number == 2
+
+
+def test_a_name_is_on_the_disk_before_those_before_it_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so is what the query begins with that it names: after a power failure nothing else would
+    say where the shard is."""
+    stage = JointCheckpoints(tmp_path, lambda checkpoint, shards: None)
+    owner = Owner(FakeBrokers())
+    owner.open(stage.take_alone(0), [0])
+    owner.batch(5)
+    done = list[tuple[str, str]]()
+
+    def place(at: Any) -> str:
+        path = Path(os.readlink(f"/proc/self/fd/{at}") if isinstance(at, int) else at)
+        is_draft = path.name.startswith(".")
+        return str((path.with_name("draft") if is_draft else path).relative_to(tmp_path))
+
+    def note(name: str) -> None:
+        call = getattr(os, name)
+
+        def noting(*arguments: Any) -> Any:
+            done.append((name, place(arguments[-1])))
+            return call(*arguments)
+
+        monkeypatch.setattr(os, name, noting)
+
+    for name in ("fsync", "link", "unlink"):
+        note(name)
+    query = stage.take_over([0], nowhere)
+    named = done.index(("fsync", "0/queries/draft"))
+    assert done[named:] == [
+        ("fsync", "0/queries/draft"),
+        ("link", "0/queries/1"),
+        ("fsync", "0/queries"),
+        ("unlink", "0/queries/draft"),
+        ("unlink", "0/queries/0"),
+    ]
+    files = {file for what, file in done[:named] if what == "fsync"}
+    begins_with = ("shards.json", "metadata", "offsets/0", "commits/0")
+    assert files == {f"queries/{query.name}/{file}" for file in begins_with}
+    done.clear()
+    assert stage.take_alone(0) == tmp_path / "0"
+    assert {("fsync", f"0/{log}/1") for log in ("offsets", "commits")} <= {*done}
+
+
+@pytest.mark.parametrize("refused", [errno.EINVAL, errno.ENOTSUP])
+def test_file_systems_that_force_no_folder_have_names_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """But what fails is no name."""
+    code = refused
+
+    def sync(opened: int) -> None:
+        if Path(os.readlink(f"/proc/self/fd/{opened}")).is_dir():
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    before = shard_names.name(tmp_path, shard_names.holder(tmp_path), None)
+    shard_names.name(tmp_path, shard_names.holder(tmp_path), None)
+    assert not before.exists()
+    code = errno.EIO
+    with pytest.raises(OSError, match="Input/output error"):
+        shard_names.name(tmp_path, shard_names.holder(tmp_path), None)
