@@ -76,15 +76,22 @@ def check_held(shard: Path, known: Holder) -> None:
 def name(shard: Path, before: Holder, query: Path | None) -> Path:
     """Name a shard's query under the number behind its holder's. Raises TakenByAnother."""
     names, number = shard / QUERIES, before.number + 1
-    if before.number < 0:  # else who finds no folder is late: a rollback is about to replace it
+    # Who comes late may find its number free, as the names before the newest go; or no folder, as a
+    # rollback is about to replace it.
+    if newest(names) != before.number:
+        raise TakenByAnother(shard)
+    if before.number < 0:
         names.mkdir(parents=True, exist_ok=True)
-    # Who comes late may find its number free, as the names before the newest go.
-    if not _create(names, number, query) or newest(names) != number:
+    file = names / str(number)
+    created = _create(names, number, query)
+    if not created or newest(names) != number:
+        if created:  # or who had the name before would have it again
+            file.unlink(missing_ok=True)
         raise TakenByAnother(shard)
     for earlier in entries(names):
         if earlier < number:
             (names / str(earlier)).unlink(missing_ok=True)
-    return names / str(number)
+    return file
 
 
 def held(shards: Iterable[Path]) -> list[Path]:

@@ -863,7 +863,24 @@ def test_who_comes_late_names_nothing_though_its_number_is_free(tmp_path: Path) 
     assert entries(tmp_path / "queries") == [2]
     with pytest.raises(TakenByAnother):
         shard_names.name(tmp_path, before, None)
-    assert shard_names.holder(tmp_path).number == 2
+    assert entries(tmp_path / "queries") == [2]
+
+
+def test_who_comes_late_gives_no_name_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even if it is frozen right before it makes the name, whose owner was fenced since."""
+    create, names = exclusive_files.create_in, tmp_path / "queries"
+
+    def frozen(*arguments: Any, **how: Any) -> bool:
+        monkeypatch.undo()
+        for _ in range(2):
+            shard_names.name(tmp_path, shard_names.holder(tmp_path), None)
+        return create(*arguments, **how)
+
+    late = shard_names.holder(tmp_path)
+    monkeypatch.setattr(exclusive_files, "create_in", frozen)
+    with pytest.raises(TakenByAnother):
+        shard_names.name(tmp_path, late, None)
+    assert entries(names) == [1]
 
 
 def test_a_name_is_on_the_disk_before_those_before_it_go(

@@ -19,7 +19,7 @@ from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.query_logs import close, is_closed, newest
 from streamgraft_pe_runtime.savepoints import Storage
-from streamgraft_pe_runtime.shard_names import QUERIES
+from streamgraft_pe_runtime.shard_names import QUERIES, TakenByAnother
 from streamgraft_pe_runtime.spark_work import SparkStage
 from streamgraft_pe_runtime.topic_ids import NOTE, noted
 
@@ -195,7 +195,7 @@ def test_a_takeover_amid_a_rollback_has_no_name_of_the_new_folder(
         if path == own:
             stage.take_alone(0)
         elif target == own:
-            with pytest.raises(FileNotFoundError):
+            with pytest.raises(TakenByAnother):
                 shard_names.name(own, holder, None)
         return rename(path, target)
 
