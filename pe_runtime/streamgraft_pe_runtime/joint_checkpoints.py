@@ -97,7 +97,8 @@ class JointCheckpoints:
         wanted = sorted(set(shards))
         holders = {shard: self._holder(shard) for shard in wanted}
         if same := self._same(wanted, holders):
-            self.names.update((shard, holder.name) for shard, holder in holders.items())
+            for shard, holder in holders.items():  # a pod that was lost may live and have these
+                self._name(shard, holder, same)
             return same
         self._refuse_put_back(holders)
         ends = {shard: self._end(shard, holder) for shard, holder in holders.items()}

@@ -312,6 +312,36 @@ def test_same_shards_keep_their_query(tmp_path: Path) -> None:
     assert brokers.done[1] == [(0, 5)]
 
 
+def test_the_next_launch_with_the_same_shards_has_names_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pod of the one before was lost, and may live; a takeover that dies before it has removed
+    the names of before is ended by the next one."""
+    brokers = FakeBrokers()
+    lost, heir = stage_of(tmp_path, brokers), stage_of(tmp_path, brokers)
+    owner = Owner(brokers)
+    owner.start(lost, [0, 1])
+    owner.batch(5)
+    query = heir.take_over([0, 1], nowhere)
+    assert query == owner.checkpoint
+    assert not any(name.exists() for name in lost.names.values())
+
+    def dies(file: Path, missing_ok: bool = False) -> None:
+        if file.parent.name == "queries":
+            raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", dies)
+        with pytest.raises(Crash):
+            heir.take_over([0, 1], nowhere)
+    owner.start(heir, [0, 1])
+    for shard, name in heir.names.items():
+        assert entries(tmp_path / str(shard) / "queries") == [int(name.name)]
+        assert shard_names.holder(tmp_path / str(shard)).query == query
+    owner.batch(5)
+    assert_seamless(brokers.written)
+
+
 def test_cuts_do_not_pile_up_entries(tmp_path: Path) -> None:
     """Spark removes some only when a query runs the shard alone. The draft of an owner that is
     frozen since before goes with its entry: it would come to be one."""
