@@ -99,12 +99,13 @@ def held(shards: Iterable[Path]) -> list[Path]:
     return [found.name for found in map(holder, shards) if found.number >= 0]
 
 
-def hold(session: SparkSession, names: Iterable[Path]) -> None:
-    """Have the driver make files in the shards' folders only while these names are there."""
+def hold(session: SparkSession, checkpoint: Path, names: Iterable[Path]) -> None:
+    """Have the driver make files in the shards' folders, and the sink of the query that is to run
+    them take its transactional id, only while these names are there."""
     jvm: Any = session._jvm
     for file in names:
         shard = file.parent.parent
-        jvm.org.apache.spark.sql.streamgraft.ShardNames.hold(str(shard), str(file))
+        jvm.org.apache.spark.sql.streamgraft.ShardNames.hold(str(checkpoint), str(shard), str(file))
 
 
 def aside(shard: Path, rollback: str) -> Path:
