@@ -181,6 +181,34 @@ def test_a_rollback_that_was_cut_off_gives_no_name_that_was_there(
     assert [item.name for item in own.parent.glob("*0*")] == ["0"]
 
 
+@pytest.mark.parametrize("is_of_before", [False, True])
+def test_shards_that_did_not_go_back_with_those_of_their_query_say_what_to_do(
+    tmp_path: Path, *, is_of_before: bool
+) -> None:
+    """As when the rollback has ended halfway: their batch was cut off, and nobody may end it. An
+    entry of an earlier version says the same as one of a log that NFS does not show yet."""
+    here, nothing = storage(tmp_path, "job"), cast("Any", None)
+    checkpoint(here.checkpoint(0), TOPIC, 2)
+    stage = JointCheckpoints(here.folder, nothing)
+    here.save(REQUEST)
+    query = stage.take_over([0, 1], lambda topic, shard: 0)
+    last = newest(query / "offsets")
+    (query / "offsets" / str(last + 1)).write_text((query / "offsets" / str(last)).read_text())
+    here.roll_back(BACK, stage.left_behind)
+    if is_of_before:
+        (query / "offsets" / str(last + 2)).write_text("closed\n")
+    error, text = (
+        (OSError, "try again") if is_of_before else (CheckpointDamaged, "roll back the region")
+    )
+    for _ in range(2):
+        with pytest.raises(error, match=text):
+            stage.take_over([0, 1], lambda topic, shard: 0)
+        with pytest.raises(error, match=text):
+            stage.take_alone(1)
+    here.roll_back(BACK.model_copy(update={"shards": [0, 1]}), stage.left_behind)
+    assert stage.take_over([0, 1], lambda topic, shard: 0) != query
+
+
 def test_a_takeover_amid_a_rollback_has_no_name_of_the_new_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
