@@ -299,7 +299,7 @@ class Driver:
         stagger = Stagger(shards[0], metadata.shard_count)
         seconds = real_time.BATCH_SECONDS if plan.real_time else metadata.trigger_seconds
         repeats.keep_notes(self._session, query.stage_of(checkpoint), metadata.inputs)
-        shard_names.hold(self._session, names)
+        shard_names.hold(self._session, checkpoint, names)
         return query.start(plan, checkpoint, seconds, name, stagger)
 
     def set_log_level(self, level: str) -> None:

@@ -37,8 +37,10 @@ from streamgraft_pe_runtime import (
     state_metadata,
 )
 from streamgraft_pe_runtime.checkpoint_files import (
+    KEPT_ENTRIES,
     LEDGERS,
     TAKEN_OVER,
+    entries,
     keep_as_former,
 )
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
@@ -95,7 +97,8 @@ class JointCheckpoints:
         wanted = sorted(set(shards))
         holders = {shard: self._holder(shard) for shard in wanted}
         if same := self._same(wanted, holders):
-            self.names.update((shard, holder.name) for shard, holder in holders.items())
+            for shard, holder in holders.items():  # a pod that was lost may live and have these
+                self._name(shard, holder, same)
             return same
         self._refuse_put_back(holders)
         ends = {shard: self._end(shard, holder) for shard, holder in holders.items()}
@@ -119,6 +122,7 @@ class JointCheckpoints:
                 # no query with such a batch behind it up without.
                 position = Position(position.sources)
             query_logs.write(query, 0, position)
+        _sync(query)
         for shard, holder in holders.items():
             self._name(shard, holder, query)
         return query
@@ -153,7 +157,9 @@ class JointCheckpoints:
         elif end:
             # Without state there was no batch yet in which the shard had records.
             query_logs.write(own, number, Position(end.sources) if provider else end)
+        _sync(own)
         self._name(shard, holder, None)
+        query_logs.shorten(own, self.names[shard])
         return own
 
     def is_alone(self, shard: int) -> bool:
@@ -234,12 +240,12 @@ class JointCheckpoints:
             if not query_logs.is_closed(place):
                 first = min(self._description(place).shards) if holder.query else shard
                 begun[place] = (first, marker.read_text().strip()), shard, holder
-        entries = self.ledgers([ledger for ledger, _, _ in begun.values()]) if begun else {}
+        noted = self.ledgers([ledger for ledger, _, _ in begun.values()]) if begun else {}
         for place, (ledger, shard, holder) in begun.items():
             # A batch is in the log before it is in the ledger, so what is read later has it. And
             # nobody else writes under this name before the log is closed, or the shard another's.
             over = query_logs.is_closed(place) or self._holder(shard) != holder
-            if over or (entry := entries.get(ledger)) is None:
+            if over or (entry := noted.get(ledger)) is None:
                 continue
             if entry.incarnation != ledger[1]:
                 raise CheckpointPutBack(place, "another query has written since")
@@ -279,6 +285,8 @@ class JointCheckpoints:
         """Raise CheckpointDamaged for a shard without anything that a query has run: a query runs
         once it is named in the folders of all its shards."""
         own = self._own(shard)
+        if shard_names.left_aside(own):
+            raise CheckpointDamaged(own, "a rollback of it was cut off: roll back the region")
         if self._holder(shard).number >= 0 or has_left(own):
             return
         for query in (self.stage / QUERIES).glob("*"):
@@ -344,6 +352,18 @@ def _mark(checkpoint: Path) -> None:
     successor would be gone.
     """
     exclusive_files.create(checkpoint / LEDGERS / TAKEN_OVER, "")
+
+
+def _sync(checkpoint: Path) -> None:
+    """Force what a query begins with onto the disk, before names say that it counts.
+
+    Those of before are gone then: behind a power failure nobody would know where its shards are.
+    """
+    logs = (checkpoint / log for log in ("offsets", "commits"))
+    newest = (log / str(number) for log in logs for number in entries(log)[-KEPT_ENTRIES:])
+    others = [*checkpoint.glob("*"), *checkpoint.glob("sources/*/0")]
+    for file in [*newest, *filter(Path.is_file, others), *state_metadata.files(checkpoint)]:
+        exclusive_files.sync(file)
 
 
 def _remove_if_older(file: Path, before: float, remove: Callable[[], object]) -> None:

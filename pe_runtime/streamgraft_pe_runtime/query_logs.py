@@ -1,17 +1,25 @@
 """The logs of a query's checkpoint on disk: read where it ended, and end it for whoever runs it."""
 
 import json
+import os
+import re
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from streamgraft_pe_runtime import checkpoint_files, exclusive_files
 from streamgraft_pe_runtime.checkpoint_files import CHECKSUM, entries
-from streamgraft_pe_runtime.checkpoint_health import reading
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.spark_log import Position
 
 _CLOSED = "closed\n"
-"""Text of the entry that a query's owner finds instead of its next batch."""
+_BARRED = "barred\n"
+"""The same for a query that nobody goes on from, as a shard of it went back to a cut."""
 _OFFSETS, _COMMITS, _SOURCES = "offsets", "commits", "sources"
+_KEPT = 10
+"""Entries of each log: as many as Spark leaves of one that it goes on with (conf.py)."""
+_NUMBERED = re.compile(r"\.*(\d+)(?:[.-].*)?")
+"""An entry, its checksum, or a draft of one."""
 
 
 def newest(log: Path) -> int:
@@ -25,7 +33,10 @@ def read(checkpoint: Path) -> Position | None:
     Raises CheckpointDamaged, and OSError where we are shown an older state of the log.
     """
     committed = newest(checkpoint / _COMMITS)
-    if is_closed(checkpoint) and newest(checkpoint / _OFFSETS) != committed + 1:
+    if (end := _end(checkpoint)) and newest(checkpoint / _OFFSETS) != committed + 1:
+        if end == _BARRED:
+            why = "amid a batch, a shard of it went back to a cut: roll back the region"
+            raise CheckpointDamaged(checkpoint, why)
         # By NFS, for a while: its end is behind the last commit, which `close` has seen.
         raise OSError(f"{checkpoint} is closed behind a later batch than {committed}: try again")
     if committed >= 0:
@@ -64,9 +75,7 @@ def write(checkpoint: Path, number: int, position: Position) -> None:
 
 def is_closed(checkpoint: Path) -> bool:
     """Return whether a query is over, for whoever runs it."""
-    log = checkpoint / _OFFSETS
-    last = newest(log)
-    return last >= 0 and _text(log / str(last)) == _CLOSED
+    return _end(checkpoint) is not None
 
 
 def close(checkpoint: Path) -> bool:
@@ -86,7 +95,7 @@ def bar(checkpoint: Path) -> None:
     """End a query that nobody goes on from, also amid a batch: its owner can begin no other."""
     while not is_closed(checkpoint):
         number = newest(checkpoint / _OFFSETS) + 1
-        exclusive_files.create(checkpoint / _OFFSETS / str(number), _CLOSED)
+        exclusive_files.create(checkpoint / _OFFSETS / str(number), _BARRED)
 
 
 def drop_stray(checkpoint: Path) -> None:
@@ -145,6 +154,40 @@ def cut(checkpoint: Path) -> bool:
             exclusive_files.create(checkpoint / _COMMITS / str(number), commit)
             return True
     return False
+
+
+def shorten(checkpoint: Path, name: Path) -> None:
+    """Remove all but the newest entries from the logs of a shard's own checkpoint.
+
+    Spark does so when it runs a batch, and many cuts may go by before. `name`: by which we have the
+    shard; if another folder takes its place, that keeps its files.
+    """
+    for log in (_OFFSETS, _COMMITS):
+        if not (checkpoint / log).is_dir():
+            continue
+        folder = os.open(checkpoint / log, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if name.exists():  # so that is the folder which we have open
+                _shorten(folder)
+        finally:
+            os.close(folder)
+
+
+def _shorten(folder: int) -> None:
+    found = {file: match for file in os.listdir(folder) if (match := _NUMBERED.fullmatch(file))}
+    earlier = sorted(int(file) for file in found if file.isdigit())[:-_KEPT]
+    old = [file for file, match in found.items() if earlier and int(match[1]) <= earlier[-1]]
+    # Entries last: a frozen owner may have a draft, and would take the place of one for free.
+    for file in sorted(old, key=str.isdigit):
+        with suppress(FileNotFoundError):
+            os.unlink(file, dir_fd=folder)
+
+
+def _end(checkpoint: Path) -> str | None:
+    log = checkpoint / _OFFSETS
+    last = newest(log)
+    text = _text(log / str(last)) if last >= 0 else None
+    return text if text in (_CLOSED, _BARRED) else None
 
 
 def _text(file: Path) -> str:

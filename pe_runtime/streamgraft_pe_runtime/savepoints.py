@@ -173,6 +173,7 @@ class Storage:
             source = self._cut(request) / self._stage.name / str(shard)
             if not source.exists():  # any more: it was looked at
                 self._fetch(self._cut(request), self._stage.name, shard)
+            shard_names.take_back(self.checkpoint(shard))
             with left_behind(shard):
                 self._put_back(source, shard, request)
         return Saved(uid=request.uid, shards=request.shards, committed=True)
@@ -204,7 +205,7 @@ class Storage:
     def _put_back(self, source: Path, shard: int, request: Saving) -> None:
         _check_copy(source)
         checkpoint = self.checkpoint(shard)
-        old = checkpoint.with_name(f".{shard}-before-{request.uid}")
+        old = shard_names.aside(checkpoint, request.uid)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         remove_left(checkpoint)
         try:
@@ -217,12 +218,11 @@ class Storage:
                 write(copy / ROLLED_BACK, request.uid)
                 if self._is_back(shard, request):  # by the next pod, which outran us and runs it
                     raise _BackMeanwhile
-                shard_names.name_anew(copy, checkpoint)
                 if checkpoint.exists():
                     checkpoint.rename(old)
+                shard_names.name_anew(copy, old)
         except OSError:
-            if old.exists() and not checkpoint.exists():  # else the shard would begin with nothing
-                old.rename(checkpoint)
+            shard_names.take_back(checkpoint)
             raise
         shutil.rmtree(old, ignore_errors=True)
 

@@ -9,7 +9,9 @@ only while the name is there (scala/shards/ExclusiveCheckpointFiles.scala).
 
 import json
 import shutil
+import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,9 +76,17 @@ def check_held(shard: Path, known: Holder) -> None:
 def name(shard: Path, before: Holder, query: Path | None) -> Path:
     """Name a shard's query under the number behind its holder's. Raises TakenByAnother."""
     names, number = shard / QUERIES, before.number + 1
+    # Who comes late may find its number free, as the names before the newest go; or no folder, as a
+    # rollback is about to replace it.
+    if newest(names) != before.number:
+        raise TakenByAnother(shard)
+    if before.number < 0:
+        names.mkdir(parents=True, exist_ok=True)
     file = names / str(number)
-    # Who comes late may find its number free, as the names before the newest go.
-    if not exclusive_files.create(file, _text(query)) or newest(names) != number:
+    created = _create(names, number, query)
+    if not created or newest(names) != number:
+        if created:  # or who had the name before would have it again
+            file.unlink(missing_ok=True)
         raise TakenByAnother(shard)
     for earlier in entries(names):
         if earlier < number:
@@ -89,21 +99,52 @@ def held(shards: Iterable[Path]) -> list[Path]:
     return [found.name for found in map(holder, shards) if found.number >= 0]
 
 
-def hold(session: SparkSession, names: Iterable[Path]) -> None:
-    """Have the driver make files in the shards' folders only while these names are there."""
+def hold(session: SparkSession, checkpoint: Path, names: Iterable[Path]) -> None:
+    """Have the driver make files in the shards' folders, and the sink of the query that is to run
+    them take its transactional id, only while these names are there."""
     jvm: Any = session._jvm
     for file in names:
         shard = file.parent.parent
-        jvm.org.apache.spark.sql.streamgraft.ShardNames.hold(str(shard), str(file))
+        jvm.org.apache.spark.sql.streamgraft.ShardNames.hold(str(checkpoint), str(shard), str(file))
+
+
+def aside(shard: Path, rollback: str) -> Path:
+    """Return where a rollback puts a shard's folder before another one takes its place."""
+    return shard.with_name(f".{shard.name}-before-{rollback}")
+
+
+def left_aside(shard: Path) -> list[Path]:
+    """Return folders of a shard whose rollback was cut off before it had another.
+
+    That one has a name from the start. What has none was made by an owner that came late.
+    """
+    if newest(shard / QUERIES) >= 0:
+        return []
+    return list(shard.parent.glob(aside(shard, "*").name))
+
+
+def take_back(shard: Path) -> None:
+    """Undo such a rollback. The next one finds then whom it has to fence, and which names were."""
+    if left := left_aside(shard):
+        with suppress(FileNotFoundError):
+            shard.rename(shard.with_name(f".{shard.name}-gone-{uuid.uuid4().hex}"))
+        # Of one that came to its end some files may be there still.
+        max(left, key=lambda folder: newest(folder / QUERIES)).rename(shard)
 
 
 def name_anew(copy: Path, replaced: Path) -> None:
     """Name nobody in a copy that takes the place of a shard's folder, under a number that nobody
-    had before: a takeover that has read the folder's is late then."""
+    had before: a takeover that has read the folder's is late then.
+
+    `replaced`: the folder, where nobody finds it any more to make another name. Raises OSError.
+    """
     number = max(newest(folder / QUERIES) for folder in (copy, replaced)) + 1
     shutil.rmtree(copy / QUERIES, ignore_errors=True)  # of before
-    exclusive_files.create(copy / QUERIES / str(number), _text(None))
+    (copy / QUERIES).mkdir()  # not the copy, which the next pod may have removed
+    _create(copy / QUERIES, number, None)
 
 
-def _text(query: Path | None) -> str:
-    return json.dumps({"query": query.name if query else None})
+def _create(names: Path, number: int, query: Path | None) -> bool:
+    text = json.dumps({"query": query.name if query else None})
+    # Those before go at once: an empty one, as a power failure may leave, would be the only one.
+    return exclusive_files.create_in(names, str(number), text, durable=True)

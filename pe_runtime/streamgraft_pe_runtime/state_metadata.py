@@ -18,7 +18,7 @@ _VERSIONED = "v2"
 
 def copy(source: Path, target: Path, batch: int, partitions: int) -> None:
     """Copy it from one checkpoint to another one, which goes on behind `batch`."""
-    for file in _files(source):
+    for file in files(source):
         place = target / file.relative_to(source)
         if _VERSIONED in file.parts[-2:-1]:
             if file != _newest(file.parent):
@@ -33,7 +33,8 @@ def copy(source: Path, target: Path, batch: int, partitions: int) -> None:
             write(place, data)
 
 
-def _files(checkpoint: Path) -> list[Path]:
+def files(checkpoint: Path) -> list[Path]:
+    """Return the files that it is in."""
     found = (file for kind in _KINDS for file in (checkpoint / _STATE).glob(f"**/{kind}/**/*"))
     return [file for file in found if file.is_file() and not file.name.startswith(".")]
 

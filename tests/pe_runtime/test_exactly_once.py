@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import time
+import uuid
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from pyspark.sql import functions as F
 from tests.pe_runtime.chain import PER_BATCH, SECONDS, Chain, crashed_behind_the_commit, once
 
 from streamgraft_local.processes import Process
-from streamgraft_pe_runtime import exclusive_files
+from streamgraft_pe_runtime import exclusive_files, shard_names
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, keep_as_former
 from streamgraft_pe_runtime.protocol import failures
 from streamgraft_pe_runtime.reports import gaps
@@ -178,18 +179,60 @@ def test_another_query_under_the_same_id(chain: Chain, tmp_path: Path) -> None:
     other.stop(0)
 
 
-def test_run_that_comes_too_late_leaves_the_ledger_alone(chain: Chain, tmp_path: Path) -> None:
-    """It was frozen before it had the id, and its query was taken over: who did so comes again."""
+def producers(session: SparkSession, chain: Chain) -> int:
+    """Return how many producers have one of a chain's ids, or ask for it."""
+    threads: Any = session._jvm.java.lang.Thread.getAllStackTraces().keySet()  # type: ignore[union-attr]
+    names = (thread.getName() for thread in threads)
+    return sum("kafka-producer-network-thread" in name and chain.identity in name for name in names)
+
+
+def test_run_that_comes_too_late_leaves_the_ledger_alone(
+    chain: Chain, session: SparkSession, tmp_path: Path
+) -> None:
+    """It was frozen while it asked for the id, and its query was taken over: who did so comes
+    again."""
     chain.write(0, 50)
     chain.start()
     chain.read(50)
     late = replace(chain, checkpoint=tmp_path / "late")
-    exclusive_files.create(late.checkpoint / LEDGERS / TAKEN_OVER, "")
-    late.start()
+    broker = Process.load(chain.cluster.home.record("kafka"))
+    assert broker
+    before, deadline = producers(session, chain), time.monotonic() + 60
+    broker.send(signal.SIGSTOP)
+    try:
+        late.start()
+        while producers(session, chain) < 2 * before:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        exclusive_files.create(late.checkpoint / LEDGERS / TAKEN_OVER, "")
+    finally:
+        broker.send(signal.SIGCONT)
     assert failures.is_fenced(late.failure())
     chain.write(50, 60)
     assert failures.is_fenced(chain.failure())
     chain.start()
+    assert chain.read(60) == once(60)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_run_whose_shards_were_taken_over_before_it_opens_its_sink_leaves_them_the_id(
+    chain: Chain, session: SparkSession, tmp_path: Path, *, joint: bool
+) -> None:
+    """Whoever has them by now goes on, and does not come again."""
+    chain.write(0, 50)
+    chain.start()
+    chain.read(50)
+    place = f"{QUERIES}/late" if joint else "0"
+    late = replace(chain, checkpoint=tmp_path / "stage" / place)
+    names = [tmp_path / "stage" / shard / QUERIES / "1" for shard in ("0", "1")[: 1 + joint]]
+    heirs = [name.with_name("2") for name in names]
+    for name in (*names[:-1], *heirs[-1:]):  # one of them is gone
+        exclusive_files.create(name, "{}")
+    exclusive_files.create(late.checkpoint / "metadata", json.dumps({"id": str(uuid.uuid4())}))
+    shard_names.hold(session, late.checkpoint, names)
+    late.start()
+    assert failures.is_fenced(late.failure())
+    chain.write(50, 60)
     assert chain.read(60) == once(60)
 
 

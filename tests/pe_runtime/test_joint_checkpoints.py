@@ -5,12 +5,13 @@ Owners write what a batch makes in a transaction with its entry in the ledger, a
 between the start of the query and its first batch.
 """
 
+import errno
 import json
 import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,6 +42,14 @@ from streamgraft_pe_runtime.targets import MAIN
 
 TOPIC = "in"
 SHARDS = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def disk() -> Iterator[None]:
+    """Nobody pulls the plug here, and thousands of files are made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda opened: None)
+        yield
 
 
 class Crash(Exception):
@@ -303,6 +312,78 @@ def test_same_shards_keep_their_query(tmp_path: Path) -> None:
     assert brokers.done[1] == [(0, 5)]
 
 
+def test_the_next_launch_with_the_same_shards_has_names_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pod of the one before was lost, and may live; a takeover that dies before it has removed
+    the names of before is ended by the next one."""
+    brokers = FakeBrokers()
+    lost, heir = stage_of(tmp_path, brokers), stage_of(tmp_path, brokers)
+    owner = Owner(brokers)
+    owner.start(lost, [0, 1])
+    owner.batch(5)
+    query = heir.take_over([0, 1], nowhere)
+    assert query == owner.checkpoint
+    assert not any(name.exists() for name in lost.names.values())
+
+    def dies(file: Path, missing_ok: bool = False) -> None:
+        if file.parent.name == "queries":
+            raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", dies)
+        with pytest.raises(Crash):
+            heir.take_over([0, 1], nowhere)
+    owner.start(heir, [0, 1])
+    for shard, name in heir.names.items():
+        assert entries(tmp_path / str(shard) / "queries") == [int(name.name)]
+        assert shard_names.holder(tmp_path / str(shard)).query == query
+    owner.batch(5)
+    assert_seamless(brokers.written)
+
+
+def test_cuts_do_not_pile_up_entries(tmp_path: Path) -> None:
+    """Spark removes some only when a query runs the shard alone. The draft of an owner that is
+    frozen since before goes with its entry: it would come to be one."""
+    brokers = FakeBrokers()
+    stage, owner, own = stage_of(tmp_path, brokers), Owner(brokers), tmp_path / "0"
+    for number in range(30):
+        owner.start(stage, [0, 1])
+        owner.batch(1)
+        assert read_checkpoint(stage.take_alone(0)).positions == {(TOPIC, 0): number + 1}
+        for log in ("offsets", "commits"):
+            last = newest(own / log)
+            for name in (
+                f".{last}.crc",
+                f".{last}.some.tmp",
+                f"..{last}.some.tmp.crc",
+                f".{last}-",
+            ):
+                (own / log / name).touch()
+    for log in ("offsets", "commits"):
+        assert len(entries(own / log)) == 10
+        numbers = {
+            int(file.name.strip(".").split(".")[0].strip("-")) for file in (own / log).iterdir()
+        }
+        assert numbers == set(entries(own / log))
+    owner.open(stage.take_alone(0), [0])
+    owner.batch(1)
+    assert_seamless(brokers.written)
+
+
+def test_what_took_the_place_of_a_log_stays(tmp_path: Path) -> None:
+    """As of a rollback that outran the owner."""
+    (tmp_path / "offsets").mkdir()
+    for number in range(30):
+        (tmp_path / "offsets" / str(number)).touch()
+    name = tmp_path / "queries" / "1"
+    query_logs.shorten(tmp_path, name)
+    assert len(entries(tmp_path / "offsets")) == 30
+    exclusive_files.create(name, "")
+    query_logs.shorten(tmp_path, name)
+    assert entries(tmp_path / "offsets") == [*range(20, 30)]
+
+
 def test_a_batch_that_is_cut_off_is_one_of_all_shards(tmp_path: Path) -> None:
     """Until somebody takes one of them over, which ends it."""
     brokers = FakeBrokers()
@@ -363,7 +444,7 @@ def test_takeover_that_is_cut_off_before_a_first_batch(tmp_path: Path) -> None:
     alone, heir = Owner(brokers), Owner(brokers)
     alone.open(stage.take_alone(0), [0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exclusive_files, "create", Interrupted(3, crash))
+        patch.setattr(exclusive_files, "create_in", Interrupted(3, crash))
         with pytest.raises(Crash):
             stage.take_over([0], nowhere)
     assert (tmp_path / "0" / LEDGERS / TAKEN_OVER).exists()
@@ -700,14 +781,14 @@ class Interrupted:
     def __init__(self, files: int, otherwise: Callable[[], None]) -> None:
         self.files = files
         self.otherwise = otherwise
-        self.create = exclusive_files.create
+        self.create = exclusive_files.create_in
 
-    def __call__(self, file: Path, text: str) -> bool:
+    def __call__(self, folder: Path, name: str, text: str, **how: bool) -> bool:
         """Create a file."""
         self.files -= 1
         if self.files == -1:
             self.otherwise()
-        return self.create(file, text)
+        return self.create(folder, name, text, **how)
 
 
 def crash() -> None:
@@ -769,7 +850,7 @@ def test_nothing_is_lost_or_written_twice(
         with pytest.MonkeyPatch.context() as patch:
             if (how := action.partition(" ")[0]) in otherwise:
                 interrupted = Interrupted(files, otherwise[how])
-                patch.setattr(exclusive_files, "create", interrupted)
+                patch.setattr(exclusive_files, "create_in", interrupted)
             if action.endswith("alone"):
                 start_alone(owner, amount)
             elif action.endswith("start"):
@@ -812,4 +893,85 @@ def test_who_comes_late_names_nothing_though_its_number_is_free(tmp_path: Path) 
     assert entries(tmp_path / "queries") == [2]
     with pytest.raises(TakenByAnother):
         shard_names.name(tmp_path, before, None)
-    assert shard_names.holder(tmp_path).number == 2
+    assert entries(tmp_path / "queries") == [2]
+
+
+def test_who_comes_late_gives_no_name_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even if it is frozen right before it makes the name, whose owner was fenced since."""
+    create, names = exclusive_files.create_in, tmp_path / "queries"
+
+    def frozen(*arguments: Any, **how: Any) -> bool:
+        monkeypatch.undo()
+        for _ in range(2):
+            shard_names.name(tmp_path, shard_names.holder(tmp_path), None)
+        return create(*arguments, **how)
+
+    late = shard_names.holder(tmp_path)
+    monkeypatch.setattr(exclusive_files, "create_in", frozen)
+    with pytest.raises(TakenByAnother):
+        shard_names.name(tmp_path, late, None)
+    assert entries(names) == [1]
+
+
+def test_a_name_is_on_the_disk_before_those_before_it_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so is what the query begins with that it names: after a power failure nothing else would
+    say where the shard is."""
+    stage = JointCheckpoints(tmp_path, lambda checkpoint, shards: None)
+    owner = Owner(FakeBrokers())
+    owner.open(stage.take_alone(0), [0])
+    owner.batch(5)
+    done = list[tuple[str, str]]()
+
+    def place(at: Any) -> str:
+        path = Path(os.readlink(f"/proc/self/fd/{at}") if isinstance(at, int) else at)
+        is_draft = path.name.startswith(".")
+        return str((path.with_name("draft") if is_draft else path).relative_to(tmp_path))
+
+    def note(name: str) -> None:
+        call = getattr(os, name)
+
+        def noting(*arguments: Any) -> Any:
+            done.append((name, place(arguments[-1])))
+            return call(*arguments)
+
+        monkeypatch.setattr(os, name, noting)
+
+    for name in ("fsync", "link", "unlink"):
+        note(name)
+    query = stage.take_over([0], nowhere)
+    named = done.index(("fsync", "0/queries/draft"))
+    assert done[named:] == [
+        ("fsync", "0/queries/draft"),
+        ("link", "0/queries/1"),
+        ("fsync", "0/queries"),
+        ("unlink", "0/queries/draft"),
+        ("unlink", "0/queries/0"),
+    ]
+    files = {file for what, file in done[:named] if what == "fsync"}
+    begins_with = ("shards.json", "metadata", "offsets/0", "commits/0")
+    assert files == {f"queries/{query.name}/{file}" for file in begins_with}
+    done.clear()
+    assert stage.take_alone(0) == tmp_path / "0"
+    assert {("fsync", f"0/{log}/1") for log in ("offsets", "commits")} <= {*done}
+
+
+@pytest.mark.parametrize("refused", [errno.EINVAL, errno.ENOTSUP])
+def test_file_systems_that_force_no_folder_have_names_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """But what fails is no name."""
+    code = refused
+
+    def sync(opened: int) -> None:
+        if Path(os.readlink(f"/proc/self/fd/{opened}")).is_dir():
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    before = shard_names.name(tmp_path, shard_names.holder(tmp_path), None)
+    shard_names.name(tmp_path, shard_names.holder(tmp_path), None)
+    assert not before.exists()
+    code = errno.EIO
+    with pytest.raises(OSError, match="Input/output error"):
+        shard_names.name(tmp_path, shard_names.holder(tmp_path), None)

@@ -190,7 +190,7 @@ class Stage:
         compile_ = compiler.compile_joint if is_joint(checkpoint) else compiler.compile
         name = f"{self.metadata.job}-{'-'.join(map(str, shards))}"
         names = shard_names.held(self.folder / str(shard) for shard in shards)
-        shard_names.hold(self._session, names)
+        shard_names.hold(self._session, checkpoint, names)
         return query.start(compile_(shards, inputs), checkpoint, SECONDS, name)
 
     def _end_batch(self, checkpoint: Path, shards: Sequence[int]) -> None:

@@ -4,21 +4,22 @@ import json
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 
 from streamgraft_common.resources import Saving
-from streamgraft_pe_runtime import savepoints
+from streamgraft_pe_runtime import savepoints, shard_names
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, entries, incarnation
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.copied_logs import placed
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
 from streamgraft_pe_runtime.positions import read_checkpoint
 from streamgraft_pe_runtime.protocol import CopyDamaged
 from streamgraft_pe_runtime.query_logs import close, is_closed, newest
 from streamgraft_pe_runtime.savepoints import Storage
-from streamgraft_pe_runtime.shard_names import QUERIES
+from streamgraft_pe_runtime.shard_names import QUERIES, TakenByAnother
 from streamgraft_pe_runtime.spark_work import SparkStage
 from streamgraft_pe_runtime.topic_ids import NOTE, noted
 
@@ -145,6 +146,91 @@ def test_a_crash_amid_it_leaves_the_checkpoint_or_nothing(tmp_path: Path) -> Non
     here.checkpoint(0).rename(here.checkpoint(0).with_name(".0-before-b"))
     here.roll_back(BACK)
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
+
+
+@pytest.mark.parametrize("amid", [None, False, True])
+@pytest.mark.parametrize("junk", [False, True])
+def test_a_rollback_that_was_cut_off_gives_no_name_that_was_there(
+    tmp_path: Path, *, amid: bool | None, junk: bool
+) -> None:
+    """Between its renames. The owner of before may be frozen: it has run the shard alone (None), or
+    in a query over several, maybe amid a batch; or it has made files where there was no folder."""
+    here = storage(tmp_path, "job")
+    own, nothing = here.checkpoint(0), cast("Any", None)
+    checkpoint(own, TOPIC, 2)
+    stage = JointCheckpoints(here.folder, nothing)
+    stage.take_alone(0)
+    here.save(REQUEST)
+    found = stage.take_alone(0) if amid is None else stage.take_over([0], lambda topic, shard: 0)
+    frozen = stage.names[0]
+    if amid:
+        last = newest(found / "offsets")
+        (found / "offsets" / str(last + 1)).write_text("the next batch")
+    own.rename(own.with_name(".0-before-other"))
+    if junk:
+        (own / "state" / "0" / "0").mkdir(parents=True)
+    for start in (stage.check_left, stage.take_alone, stage.is_alone):
+        with pytest.raises(CheckpointDamaged, match="cut off: roll back the region"):
+            start(0)
+    here.roll_back(BACK, stage.left_behind)
+    assert frozen.parent.parent == own
+    assert not frozen.exists()
+    assert len(entries(own / QUERIES)) == 1
+    assert read_checkpoint(own).positions == {(TOPIC, 0): 77}
+    assert amid is None or is_closed(found)
+    assert [item.name for item in own.parent.glob("*0*")] == ["0"]
+
+
+@pytest.mark.parametrize("is_of_before", [False, True])
+def test_shards_that_did_not_go_back_with_those_of_their_query_say_what_to_do(
+    tmp_path: Path, *, is_of_before: bool
+) -> None:
+    """As when the rollback has ended halfway: their batch was cut off, and nobody may end it. An
+    entry of an earlier version says the same as one of a log that NFS does not show yet."""
+    here, nothing = storage(tmp_path, "job"), cast("Any", None)
+    checkpoint(here.checkpoint(0), TOPIC, 2)
+    stage = JointCheckpoints(here.folder, nothing)
+    here.save(REQUEST)
+    query = stage.take_over([0, 1], lambda topic, shard: 0)
+    last = newest(query / "offsets")
+    (query / "offsets" / str(last + 1)).write_text((query / "offsets" / str(last)).read_text())
+    here.roll_back(BACK, stage.left_behind)
+    if is_of_before:
+        (query / "offsets" / str(last + 2)).write_text("closed\n")
+    error, text = (
+        (OSError, "try again") if is_of_before else (CheckpointDamaged, "roll back the region")
+    )
+    for _ in range(2):
+        with pytest.raises(error, match=text):
+            stage.take_over([0, 1], lambda topic, shard: 0)
+        with pytest.raises(error, match=text):
+            stage.take_alone(1)
+    here.roll_back(BACK.model_copy(update={"shards": [0, 1]}), stage.left_behind)
+    assert stage.take_over([0, 1], lambda topic, shard: 0) != query
+
+
+def test_a_takeover_amid_a_rollback_has_no_name_of_the_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names its query right before the folder is replaced, or while there is none."""
+    here, nothing = cut_and_gone_on(tmp_path), cast("Any", None)
+    own, rename = here.checkpoint(0), Path.rename
+    stage = JointCheckpoints(here.folder, nothing)
+    stage.take_alone(0)
+    holder = shard_names.holder(own)
+
+    def renamed(path: Path, target: Path) -> Path:
+        if path == own:
+            stage.take_alone(0)
+        elif target == own:
+            with pytest.raises(TakenByAnother):
+                shard_names.name(own, holder, None)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    here.roll_back(BACK)
+    assert not stage.names[0].exists()
+    assert read_checkpoint(own).positions == {(TOPIC, 0): 77}
 
 
 def left_by_a_crash(checkpoint: Path) -> None:

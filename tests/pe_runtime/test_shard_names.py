@@ -32,7 +32,7 @@ def begun(
 ) -> StreamingQuery:
     """Start a query with state that runs a shard alone."""
     own = stage.take_alone(0)
-    shard_names.hold(session, [stage.names[0]])
+    shard_names.hold(session, own, [stage.names[0]])
     rows = session.readStream.format("rate").option("rowsPerSecond", 20).load()
     counts = rows.groupBy("value").count().writeStream.outputMode("update")
     return (

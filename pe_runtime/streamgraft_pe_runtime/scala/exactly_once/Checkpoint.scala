@@ -6,6 +6,7 @@ import java.util.zip.CRC32
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.streamgraft.ShardNames
 
 /** What the sink reads of the query's checkpoint, and the files that it adds to it: for each target
   * `ledgers/<name>`, with the incarnation that the ledger must have.
@@ -19,6 +20,8 @@ class Checkpoint(root: Path) {
     root, SparkSession.active.sessionState.newHadoopConf())
   private val ledgers = new Path(root, "ledgers")
   private val owner = newest("queries")
+  /** Ours since before that, when it may have been another's already. */
+  private val names = ShardNames.ofQuery(root)
 
   /** The last batch that was begun in the runs before. */
   val begun: Long = newest("offsets")
@@ -52,11 +55,12 @@ class Checkpoint(root: Path) {
     }
   }
 
-  /** Whether another owner has taken the query's shards over since this run began; it may have
-    * given them back. Then this run begins no batch any more.
+  /** Whether another owner has taken the query's shards over since we took them; it may have given
+    * them back. Then this run begins no batch any more.
     */
   def isTakenOver: Boolean =
-    files.exists(new Path(ledgers, "TAKEN-OVER")) || newest("queries") != owner
+    files.exists(new Path(ledgers, "TAKEN-OVER")) || newest("queries") != owner ||
+      names.exists(ShardNames.isLost)
 
   /** Have whoever goes on with the checkpoint know that real-time mode has begun to write. Its owner
     * takes the mark away when the query has ended between two batches.

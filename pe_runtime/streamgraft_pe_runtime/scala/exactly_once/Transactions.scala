@@ -134,12 +134,15 @@ class Transactions(target: Target, identity: Identity, checkpoint: Checkpoint,
   }
 
   private def own(): Unit = {
+    refuseIfTakenOver() // whoever has the shards by now keeps the id
     producer = new KafkaProducer[Array[Byte], Array[Byte]](target.producer)
     if (closed) close()
     producer.initTransactions() // what the owner before had open is complete or aborted from here on
-    // We may have been frozen, and have taken the id from our successor: its ledger must stay.
-    if (checkpoint.isTakenOver) throw failures.otherOwner
+    refuseIfTakenOver() // frozen meanwhile, we have taken it from our successor: its ledger stays
   }
+
+  private def refuseIfTakenOver(): Unit =
+    if (checkpoint.isTakenOver) throw failures.otherOwner
 
   private def isBy(kind: Class[_], error: Throwable): Boolean =
     Failures.causes(error).exists(kind.isInstance)

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.streamgraft
 
 import java.io.IOException
-import java.nio.file.{FileAlreadyExistsException => Exists, Files, Paths}
+import java.nio.file.{FileAlreadyExistsException => Exists, Files}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, LocalFileSystem, Path}
@@ -36,7 +36,7 @@ class ExclusiveCheckpointFiles(path: Path, hadoop: Configuration)
   private def isDraft(path: Path) = path.getName.startsWith(".")
 
   private def isLost(path: Path): Boolean =
-    ShardNames.of(path).exists(name => Files.notExists(Paths.get(name)))
+    ShardNames.of(path).exists(ShardNames.isLost)
 
   // Its code is that of Spark's error when an entry of a log is there already.
   private def lost(path: Path) =
