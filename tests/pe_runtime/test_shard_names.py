@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.pe_runtime.one_driver import driver
@@ -106,3 +107,20 @@ def test_who_comes_back_after_a_rollback_commits_nothing(
         assert time.monotonic() < deadline
         time.sleep(0.1)
     heir.stop()
+
+
+def test_who_finds_its_folder_replaced_amid_a_file_is_fenced(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Spark makes a draft, and looks for it once more, which is not there any more."""
+    jvm: Any = session._jvm
+    own = tmp_path / "0"
+    own.mkdir()
+    (own / "offsets").touch()  # so nothing can be made in it
+    shard_names.hold(session, own, [own / shard_names.QUERIES / "1"])
+    log, draft = (jvm.org.apache.hadoop.fs.Path(f"{own}/offsets{name}") for name in ("", "/.5"))
+    conf = jvm.org.apache.hadoop.conf.Configuration()
+    files = jvm.org.apache.spark.sql.streamgraft.ExclusiveCheckpointFiles(log, conf)
+    with pytest.raises(Py4JJavaError) as caught:
+        files.createTempFile(draft)
+    assert failures.is_fenced(str(caught.value))

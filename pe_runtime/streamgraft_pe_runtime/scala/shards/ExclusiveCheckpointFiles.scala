@@ -4,7 +4,8 @@ import java.io.IOException
 import java.nio.file.{FileAlreadyExistsException => Exists, Files}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, LocalFileSystem, Path}
+import org.apache.hadoop.fs.{
+  FSDataOutputStream, FileAlreadyExistsException, LocalFileSystem, Path}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 
@@ -19,6 +20,10 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedChe
  */
 class ExclusiveCheckpointFiles(path: Path, hadoop: Configuration)
   extends FileSystemBasedCheckpointFileManager(path, hadoop) {
+
+  override def createTempFile(path: Path): FSDataOutputStream =
+    try super.createTempFile(path)
+    catch { case _: IOException if isLost(path) => throw lost(path) } // with its folder
 
   override def renameTempFile(source: Path, target: Path, replace: Boolean): Unit = {
     if (isLost(target)) {
