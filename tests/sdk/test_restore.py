@@ -322,6 +322,7 @@ def test_a_restore_that_ends_early_leaves_the_bundle_and_says_how_to_go_on(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     client = without_application(tmp_path)
     client.faults = [fault]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started with & ignores it
     result = restored(client, monkeypatch)
     assert result.exit_code != 0
     assert client.wrote == []
