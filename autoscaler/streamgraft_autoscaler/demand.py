@@ -113,14 +113,18 @@ def _choice(
     asleep_with_work = width == 0 < needed
     within = least <= width <= policy.max_width
     narrowest = _narrowest(demands, useful, policy, width) if within else least
+    least_width = max([narrowest, *(_least(stage) for stage in demands.values())])
+    needed = max(needed, narrowest)
+    # What a stage of which nothing is known keeps may be no width that is useful.
+    wider = {each for each in (*useful, least_width, needed) if each > narrowest}
     situation = Situation(
         present=width,
         crowded=asleep_with_work
         or not within
         or any(_crowded(stage, policy, width) for stage in demands.values()),
-        least=max([narrowest, *(_least(stage) for stage in demands.values())]),
-        needed=max(needed, narrowest),
-        widths=(narrowest, *sorted(each for each in useful if each > narrowest)),
+        least=least_width,
+        needed=needed,
+        widths=(narrowest, *sorted(wider)),
         price=policy.price.hours(max(past.peak, needed)),
         past=past,
         ahead=tuple(max(least, *widths) for widths in zip(*forecasts, strict=True)),

@@ -65,6 +65,24 @@ def test_a_stage_of_which_nothing_is_known_keeps_the_width() -> None:
     assert demand(stages, few, Surroundings(8, EVENING)).value == 6
 
 
+@pytest.mark.parametrize(("width", "most", "rate"), [(12, 10, 300.0), (16, 17, 1_060.0)])
+def test_what_such_a_stage_keeps_is_a_choice_though_the_shards_divide_as_well_by_fewer(
+    width: int, most: int, rate: float
+) -> None:
+    """24 shards divide by 8 and by 12 as they do by what is between; the load is known for a day.
+    The first region is wider than it may be, the second one crowded."""
+    policy = dataclasses.replace(POLICY, max_width=most, shards=24, headroom=0.2)
+    loss = 0.02 if most == 17 else 0.0
+    known = dataclasses.replace(capacity(100.0, 12), loss_per_channel=loss, gain_per_channel=loss)
+    stages = {
+        "0": loaded(rate, largest_shard=1 / 24, capacity=known),
+        "1": StageLoad(0.02, 0.0, largest_shard=1 / 24),
+    }
+    day = Forecast((500.0,) * 96, 0.1, trusted=True)
+    found = demand(stages, policy, Surroundings(width, forecast=day))
+    assert found.value == min(width, most)
+
+
 def test_a_trickle_asks_for_no_wider_region() -> None:
     """Its rate is too small: at 2/s per channel, 100/s would need more channels than there are."""
     trickle = dataclasses.replace(capacity(2.0, width=4), busy_share=TRICKLE)
