@@ -265,6 +265,7 @@ def test_it_says_how_many_drivers_should_wait_and_why(reason: PoolReason, said: 
         ("NotCalm", "a width changes, or processing elements do not run yet"),
         ("Behind", "processing elements are behind, for which the pool waits three minutes"),
         ("NoRoom", "a processing element finds no node with room"),
+        ("Refused", "the API server refuses their pods"),
         ("DriverFailed", "one that was to wait has failed within the last minute"),
     ],
 )

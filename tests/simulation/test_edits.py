@@ -197,6 +197,7 @@ def test_positions_stay_in_their_kafka_cluster() -> None:
         assert "other:9092 is the Kafka cluster mirror" in accepted(world)["message"]
         world.brokers.unreliable = 1.0
         edit(world, replace(ONE, extra=renamed))
+        assert accepted(world)["status"] == "Unknown"
         assert "not known yet whether renamed:9092" in accepted(world)["message"]
         world.brokers.unreliable = 0.0
         world.run(SECONDS)

@@ -1,11 +1,17 @@
 """A Job says how large its warm pool should be and why, and writes that only when it changes."""
 
+from typing import Any
+
+import pytest
 from tests.simulation.applications import Submission
 from tests.simulation.fake_resources import FakeResource
 from tests.simulation.fake_storage import Change
 from tests.simulation.faults import submit
 from tests.simulation.world import World
 
+from streamgraft_common import names
+from streamgraft_common.kube import Forbidden
+from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, JobStatus, WarmPoolStatus
 
 SECONDS = 120.0
@@ -47,3 +53,33 @@ def test_what_is_told() -> None:
             before = world.last_write
             world.run(SECONDS)
             assert world.last_write == before
+
+
+def test_refused_drivers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, while they are tried again and again; how many should wait is told anew."""
+    world, refused = World(1), list[str]()
+    create = world.server.create
+
+    def refuse(place: Any, body: Any) -> Object:
+        if place.resource.plural == "pods" and names.LABEL_POOL in body["metadata"]["labels"]:
+            refused.append(body["metadata"]["name"])
+            raise Forbidden(403, "Forbidden", "exceeded quota: small")
+        return create(place, body)
+
+    with world.surroundings():
+        monkeypatch.setattr(world.server, "create", refuse)
+        submit(world, Submission("job", stages=1, max_width=3, width=1, sleepy=True))
+        world.operators.start()
+        world.run(SECONDS)
+        wanted = WarmPoolStatus(size=2, needed=2, reason="NewRegion", held="Refused")
+        assert told(world.get(JOB, "job")) == wanted
+        world.request("PATCH", JOB, "job", {"spec": {"warmPoolMemory": "512Mi"}})
+        world.run(SECONDS)
+        assert told(world.get(JOB, "job")) == wanted.model_copy(update={"size": 1})
+        before, tried = world.last_write, len(refused)
+        world.run(SECONDS)
+        assert len(refused) > tried
+        assert world.last_write == before
+        monkeypatch.undo()
+        world.run(SECONDS)
+        assert told(world.get(JOB, "job")) == wanted.model_copy(update={"size": 1, "held": ""})

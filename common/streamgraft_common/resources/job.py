@@ -205,7 +205,7 @@ class SourceTopic(Model):
 PoolReason = Literal[
     "Asked", "Expected", "LargestStep", "NewRegion", "OneChannel", "Widest", "NoneFits"
 ]
-PoolHeld = Literal["", "NotCalm", "Behind", "NoRoom", "DriverFailed"]
+PoolHeld = Literal["", "NotCalm", "Behind", "NoRoom", "DriverFailed", "Refused"]
 
 
 class WarmPoolStatus(Model):
@@ -222,7 +222,8 @@ class WarmPoolStatus(Model):
     has."""
     held: PoolHeld = ""
     """Why what is missing is not started now. NotCalm: a width changes, or not all PEs run, or have
-    just begun. Behind: PEs are. NoRoom: a PE finds no node with room. DriverFailed: just now."""
+    just begun. Behind: PEs are. NoRoom: a PE finds no node with room. DriverFailed: just now.
+    Refused: the API server does not let their pods be created, as with a quota."""
 
 
 class JobStatus(Model):

@@ -16,7 +16,7 @@ async def check_brokers(context: Context, job: Object, topology: Topology) -> No
     """Raise GraphError if the brokers of a job that runs became those of another Kafka cluster.
 
     Positions are of one cluster: in another one records would be skipped, and nobody would notice.
-    Raises UnderWay.
+    Raises KafkaUnavailable, and KafkaAwaited.
     """
     status, servers = job_status(job), context.servers_of(job)
     made = status.made_in_kafka
@@ -27,7 +27,7 @@ async def check_brokers(context: Context, job: Object, topology: Topology) -> No
     try:
         there = await look(context, job, await context.brokers_of(job))
     except KafkaUnavailable as error:
-        raise GraphError(
+        raise KafkaUnavailable(
             f"it is not known yet whether {servers} is the job's Kafka cluster"
             f" {made.cluster_id}, as {made.servers} is: {error}"
         ) from error

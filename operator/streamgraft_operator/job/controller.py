@@ -36,16 +36,19 @@ from streamgraft_operator.job.holding import held_by
 from streamgraft_operator.job.names_taken import check_names
 from streamgraft_operator.job.planting import ConsistentRegionPlanter, RegionPlanter
 from streamgraft_operator.job.rollback import LOOK_AGAIN_SECONDS, Rollback
-from streamgraft_operator.job.topics import TopicKeeper
+from streamgraft_operator.job.topics import KafkaAwaited, TopicKeeper
+from streamgraft_operator.kafka.client import KafkaUnavailable
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
     BUNDLE_AWAITED,
     GRAPH_INVALID,
+    KAFKA_UNAVAILABLE,
     POD_FORBIDDEN,
     READY,
     REFERENCES_FOUND,
     SUBMITTED,
+    WITHOUT_BUNDLE,
     State,
     Status,
 )
@@ -62,7 +65,7 @@ from streamgraft_operator.savepoint.parking import parked_stages
 from streamgraft_operator.settings import submission_of
 from streamgraft_operator.stream_broker.planting import StreamPlanter
 
-BUNDLE_RETRY_SECONDS = 1.0
+AWAITED_RETRY_SECONDS = 1.0
 """The watch of ConfigMaps is usually sooner."""
 
 TOPICS_RETRY_SECONDS = 3.0
@@ -134,7 +137,7 @@ class JobController(Controller):
             generation = job["metadata"]["generation"]
             await self._context.bundles.refresh(owner_of(job), source, generation)
             if not await self._context.bundles.caught_up(job, source):
-                return BUNDLE_RETRY_SECONDS
+                return AWAITED_RETRY_SECONDS
             widths = self._context.widths_of(key)
             expansion = await self._context.expander.expand_submitted(job, widths)
             manifests.check_pods(owner_of(job), expansion.spec, self._context.settings)
@@ -146,11 +149,13 @@ class JobController(Controller):
             rollback = held_by(self._caches, key, expansion)
             if not rollback and (before := await self._edits.before(job, expansion)):
                 await self._topics.prepare(job, before.topology, expansion.topology)
+        except KafkaAwaited as error:
+            return await self._await(job, KAFKA_UNAVAILABLE, str(error))
         except (UnderWay, BundleAwaited) as error:
             message = str(error) or "the bundle is being fetched: its server has not answered yet"
-            await self._await_bundle(job, message)
-            await self._keep(job)
-            return BUNDLE_RETRY_SECONDS
+            return await self._await(job, BUNDLE_AWAITED, message)
+        except KafkaUnavailable as error:
+            return await self._reject(job, KAFKA_UNAVAILABLE, str(error), "Unknown")
         except (BundleError, CertificateError, NameTaken) as error:
             return await self._reject(job, error.reason, str(error))
         except GraphError as error:
@@ -298,18 +303,29 @@ class JobController(Controller):
         await tell(self._context.write.jobs, job, state)
         return bool(missing)
 
-    async def _await_bundle(self, job: Object, message: str) -> None:
-        """Say that what has the bundle has not answered, if nothing else was said of this spec."""
+    async def _await(self, job: Object, reason: str, message: str) -> Outcome:
+        """Say what has not answered, if nothing else was said of this spec, and look again.
+
+        Kafka is asked behind the bundle, so that is there, whatever was said of it.
+        """
         status, generation = job_status(job), job["metadata"]["generation"]
         said = find(status.conditions, ACCEPTED)
-        if said is None or (said.observed_generation or 0) < generation:
+        outdated = said is None or (said.observed_generation or 0) < generation
+        if said and reason == KAFKA_UNAVAILABLE:
+            outdated |= said.reason in WITHOUT_BUNDLE
+        if outdated:
             accepted: Status = "Unknown" if status.submitted_generation else "False"
-            state = State(ACCEPTED, accepted, BUNDLE_AWAITED, message)
+            state = State(ACCEPTED, accepted, reason, message)
             await tell(self._context.write.jobs, job, state)
+        await self._keep(job)
+        return AWAITED_RETRY_SECONDS
 
-    async def _reject(self, job: Object, reason: str, message: str) -> Outcome:
+    async def _reject(
+        self, job: Object, reason: str, message: str, accepted: Status = "False"
+    ) -> Outcome:
+        """Say why a spec is not accepted; `accepted`: Unknown if that passes by itself."""
         self._context.recorder.record(job, events.job_rejected(reason, message))
-        state = State(ACCEPTED, "False", reason, message)
+        state = State(ACCEPTED, accepted, reason, message)
         await tell(self._context.write.jobs, job, state)
         await self._keep(job)
         return Again.WITH_BACKOFF

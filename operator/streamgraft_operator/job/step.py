@@ -12,8 +12,6 @@ from streamgraft_common.resources.base import Condition
 from streamgraft_common.text import listed
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
-    BUNDLE_AWAITED,
-    BUNDLE_MISSING,
     KAFKA_AVAILABLE,
     READY,
     REFERENCES_FOUND,
@@ -21,6 +19,7 @@ from streamgraft_operator.kit.conditions import (
     SOURCES_AVAILABLE,
     SUBMITTED,
     TIMED_OUT,
+    WITHOUT_BUNDLE,
     State,
 )
 
@@ -110,7 +109,7 @@ def phase(conditions: Sequence[Condition]) -> Phase:
     if submitted and submitted.reason in (TIMED_OUT, ROLLING_BACK):
         return "Failed"
     if accepted and accepted.status == "False":
-        return "Pending" if accepted.reason in (BUNDLE_AWAITED, BUNDLE_MISSING) else "Failed"
+        return "Pending" if accepted.reason in WITHOUT_BUNDLE else "Failed"
     return "Submitting" if accepted else "Pending"
 
 

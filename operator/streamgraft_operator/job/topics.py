@@ -38,6 +38,11 @@ _WRONG = {
     TopicUnusable: events.topic_unusable,
 }
 
+
+class KafkaAwaited(UnderWay):
+    """Kafka has not answered yet; the message has its address."""
+
+
 Seen = tuple[Sequence[PlannedTopic], Sequence[PlannedTopic], KafkaCluster]
 """Topics of a job in one Kafka cluster, those that were made just now, and how it was before."""
 
@@ -75,15 +80,17 @@ class TopicKeeper:
     async def prepare(self, job: Object, before: Topology, after: Topology) -> None:
         """Make the topics that an edit adds, before anything writes to them or reads them.
 
-        Raises GraphError if that can't be done, and UnderWay.
+        Raises GraphError if that can't be done, KafkaUnavailable, and KafkaAwaited.
         """
         known = set(before.topics)
         if not (added := tuple(topic for topic in after.topics if topic not in known)):
             return
         try:
             await self._create(job, replace(after, topics=added), {}, awaiting=True)
-        except (KafkaUnavailable, OtherKafka, TopicUnusable) as error:
+        except (OtherKafka, TopicUnusable) as error:
             raise GraphError(f"the topics for this edit can't be made: {error}") from error
+        except KafkaUnavailable as error:
+            raise KafkaUnavailable(f"the topics for this edit can't be made: {error}") from error
 
     async def _states(
         self, job: Object, topology: Topology, counted: dict[str, SourceTopic]
@@ -154,15 +161,18 @@ class TopicKeeper:
 
 
 async def look(context: Context, job: Object, brokers: Brokers) -> KafkaCluster:
-    """Return the cluster at a job's brokers. Raises KafkaUnavailable, or UnderWay."""
-    return await context.external_calls.ask(
-        key_of(job),
-        "kafka",
-        digest([brokers.servers, *map(str, brokers.tls)]),
-        lambda: context.kafka.look(brokers),
-        server=brokers.servers,
-        longest_pause_seconds=LONGEST_PAUSE_SECONDS,
-    )
+    """Return the cluster at a job's brokers. Raises KafkaUnavailable, or KafkaAwaited."""
+    try:
+        return await context.external_calls.ask(
+            key_of(job),
+            "kafka",
+            digest([brokers.servers, *map(str, brokers.tls)]),
+            lambda: context.kafka.look(brokers),
+            server=brokers.servers,
+            longest_pause_seconds=LONGEST_PAUSE_SECONDS,
+        )
+    except UnderWay as error:
+        raise KafkaAwaited(f"Kafka at {brokers.servers} has not answered yet") from error
 
 
 def reads(topology: Topology, servers: str) -> bool:

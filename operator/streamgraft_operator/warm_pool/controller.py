@@ -10,6 +10,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.conditions import is_true
+from streamgraft_common.kube import ApiError
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.quantities import parse
@@ -124,6 +125,9 @@ class WarmPoolController(Controller):
                 at_once=settings.driver_starts,
             )
         )
+        told = partial(_told, spec, regions, driver, now, size)
+        if not decision.create:  # else it depends on whether they may be
+            await self._tell(key, told(decision.held))
         for name in decision.delete:
             # A PE may have adopted it meanwhile. Whatever changes it has this looked at again.
             await self._context.write.pods.delete(pods[name], unchanged=True)
@@ -132,8 +136,14 @@ class WarmPoolController(Controller):
                 pod = make(names.warm_pod_name(key[1], f"{random.getrandbits(32):08x}"))
             except manifests.PodForbidden:
                 return None  # the Job says why
-            await self._context.write.pods.create(pod)
-        await self._tell(key, _told(spec, regions, driver, now, size, decision.held))
+            try:
+                await self._context.write.pods.create(pod)
+            except ApiError as error:
+                if _is_refusal(error):
+                    await self._tell(key, told("Refused"))
+                raise
+        if decision.create:
+            await self._tell(key, told(decision.held))
         times = [decision.again_in, FRESH_SECONDS if regions else None]
         return min((seconds for seconds in times if seconds is not None), default=None)
 
@@ -208,6 +218,11 @@ class WarmPoolController(Controller):
         began = map(_running_since, self._caches.processing_elements_by_job.get(key))
         firsts = [first for of_pe in began for first in of_pe]
         return None if None in firsts else now - max(filter(None, firsts), default=0.0)
+
+
+def _is_refusal(error: ApiError) -> bool:
+    """Return whether a pod may not be: not so if the server, or others at it, are busy."""
+    return error.code < 500 and error.code not in (409, 429)
 
 
 def _created(item: Object) -> float:

@@ -48,6 +48,7 @@ _HELD: dict[PoolHeld, str] = {
     "Behind": "processing elements are behind, for which the pool waits three minutes at most",
     "NoRoom": "a processing element finds no node with room, which is not to be taken from it",
     "DriverFailed": "one that was to wait has failed within the last minute",
+    "Refused": "the API server refuses their pods, as with a quota; the operator's log says why",
 }
 
 

@@ -30,11 +30,14 @@ from streamgraft_common.conditions import find
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, JobStatus
+from streamgraft_common.resources.base import Condition
 from streamgraft_common.state_plans import foreign_values
 from streamgraft_common.timestamps import to_rfc3339
 
 EXIT_SOURCES_MISSING = 3
 """Exit code: the job waits for source topics that nobody has created."""
+_PASSING = ("BundleAwaited", "BundleMissing")
+"""Reasons for which a spec is not accepted yet: the bundle may still come."""
 _UNCHANGED_SECONDS = 10.0
 """For how long a status that was there before may still be about the last submission."""
 
@@ -254,31 +257,48 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
     path = JOB.path(cluster.namespace, applied["metadata"]["name"])
     begun = time.monotonic()
     told, problem = output.Told(), "the job was submitted, but is not healthy"
+    generation = applied["metadata"]["generation"]
     submission = applied["metadata"]["annotations"][names.ANNOTATION_SUBMITTED]
-    missing = False
+    missing = held = False
 
     async def healthy() -> bool:
-        nonlocal missing
+        nonlocal missing, held
         job = await cluster.client.get(path)
         status = JobStatus.model_validate(job.get("status") or {})
-        current = status.observed_generation >= applied["metadata"]["generation"]
+        current = status.observed_generation >= generation
         unchanged = job.get("status") == applied.get("status")
         soon = time.monotonic() < begun + _UNCHANGED_SECONDS
         old = unchanged and soon
-        if status.phase == "Failed" and current and not old:
+        ours = current and not old
+        accepted = find(status.conditions, "Accepted")
+        about = (accepted.observed_generation or 0) if accepted else generation
+        taken_up = about >= generation and (accepted is None or accepted.status == "True")
+        refusal = accepted.message if accepted and _is_refusal(accepted) else None
+        refused = ours and about >= generation and refusal is not None
+        held = ours and not taken_up and not refused
+        missing = ours and taken_up and _sources_missing(status)
+        if status.phase == "Failed" and ours:
             raise CommandError(f"the job failed: {status.message}")
+        if refused:
+            raise CommandError(f"refused, and what ran before goes on: {refusal}")
         told.say(f"{status.phase}: {status.message}")
-        missing = current and not old and _sources_missing(status)
         # An older operator does not tell, nor one that was asked by somebody else meanwhile.
         seen = status.image_submission == submission or not soon
-        return current and seen and status.phase == "Healthy" and status.bundle_digest == digest
+        well = status.phase == "Healthy" and status.bundle_digest == digest
+        return current and taken_up and seen and well
 
     try:
         await until(problem, healthy, wait_seconds)
     except CommandError as error:
-        if not missing:
+        if not (missing or held):
             raise
-        raise CommandError(f"{error}: {told.last}", EXIT_SOURCES_MISSING) from error
+        code = EXIT_SOURCES_MISSING if missing else error.exit_code
+        raise CommandError(f"{error}: {told.last}", code) from error
+
+
+def _is_refusal(accepted: Condition) -> bool:
+    """Return whether a spec is not accepted for a reason that does not pass by itself."""
+    return accepted.status == "False" and accepted.reason not in _PASSING
 
 
 def _sources_missing(status: JobStatus) -> bool:
