@@ -7,6 +7,7 @@ rollback puts another folder in its place, with a name of its own. The checkpoin
 only while the name is there (scala/shards/ExclusiveCheckpointFiles.scala).
 """
 
+import errno
 import json
 import shutil
 import uuid
@@ -124,12 +125,24 @@ def left_aside(shard: Path) -> list[Path]:
 
 
 def take_back(shard: Path) -> None:
-    """Undo such a rollback. The next one finds then whom it has to fence, and which names were."""
-    if left := left_aside(shard):
-        with suppress(FileNotFoundError):
-            shard.rename(shard.with_name(f".{shard.name}-gone-{uuid.uuid4().hex}"))
+    """Undo such a rollback. The next one finds then whom it has to fence, and which names were.
+
+    Raises OSError.
+    """
+    while left := left_aside(shard):
         # Of one that came to its end some files may be there still.
-        max(left, key=lambda folder: newest(folder / QUERIES)).rename(shard)
+        before = max(left, key=lambda folder: newest(folder / QUERIES))
+        try:
+            before.rename(shard)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise  # as when the next pod has taken it back
+        else:
+            return
+        # What an owner has made that came late; or, if we do, the folder of one that runs. Its name
+        # is the newest of all, so that is taken back then, by the next pod if we die here.
+        with suppress(FileNotFoundError):
+            shard.rename(aside(shard, uuid.uuid4().hex))
 
 
 def name_anew(copy: Path, replaced: Path) -> None:

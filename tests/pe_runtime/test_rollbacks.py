@@ -148,6 +148,49 @@ def test_a_crash_amid_it_leaves_the_checkpoint_or_nothing(tmp_path: Path) -> Non
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
 
 
+@pytest.mark.parametrize("remains", [False, True])
+@pytest.mark.parametrize("dies", [False, True])
+def test_who_takes_a_folder_back_too_late_leaves_the_one_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, remains: bool, dies: bool
+) -> None:
+    """The next pod has done so since it looked, and the rollback; of the folder of before some
+    files may remain. If the late one dies at once, the next rollback has the one that ran."""
+    here, next_pod = cut_and_gone_on(tmp_path), storage(tmp_path, "job")
+    own, stage = here.checkpoint(0), JointCheckpoints(here.folder, cast("Any", None))
+    stage.take_alone(0)
+    old = own.rename(shard_names.aside(own, BACK.uid))
+    look, rename = shard_names.left_aside, Path.rename
+
+    def die(path: Path, target: Path) -> Path:
+        found = rename(path, target)
+        if path == own:
+            raise KeyboardInterrupt
+        return found
+
+    def thaw_late(shard: Path) -> list[Path]:
+        found = look(shard)
+        monkeypatch.undo()
+        next_pod.roll_back(BACK, stage.left_behind)
+        stage.take_alone(0)
+        (own / "mine").touch()
+        if remains:
+            (old / "state").mkdir(parents=True)
+        if dies:
+            monkeypatch.setattr(Path, "rename", die)
+        return found
+
+    monkeypatch.setattr(shard_names, "left_aside", thaw_late)
+    with suppress(FileNotFoundError, KeyboardInterrupt):
+        here.roll_back(BACK, stage.left_behind)
+    monkeypatch.undo()
+    if dies and remains:
+        with pytest.raises(CheckpointDamaged, match="cut off: roll back the region"):
+            stage.take_alone(0)
+        shard_names.take_back(own)
+    assert (own / "mine").exists()
+    assert stage.names[0].exists()
+
+
 @pytest.mark.parametrize("amid", [None, False, True])
 @pytest.mark.parametrize("junk", [False, True])
 def test_a_rollback_that_was_cut_off_gives_no_name_that_was_there(
