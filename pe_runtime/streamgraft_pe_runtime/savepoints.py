@@ -61,7 +61,7 @@ from streamgraft_pe_runtime.saved_stages import (
 
 log = logging.getLogger(__name__)
 
-LeftBehind = Callable[[int], AbstractContextManager[object]]
+LeftBehind = Callable[[Path | None], AbstractContextManager[object]]
 
 
 class _BackMeanwhile(Exception):
@@ -174,8 +174,10 @@ class Storage:
             if not source.exists():  # any more: it was looked at
                 self._fetch(self._cut(request), self._stage.name, shard)
             shard_names.take_back(self.checkpoint(shard))
-            with left_behind(shard):
-                self._put_back(source, shard, request)
+            query = shard_names.query_of(self.checkpoint(shard))
+            if not self._is_back(shard, request):  # or that may be of the next pod, which outran us
+                with left_behind(query):
+                    self._put_back(source, shard, request)
         return Saved(uid=request.uid, shards=request.shards, committed=True)
 
     def place(self, request: Saving) -> Path:

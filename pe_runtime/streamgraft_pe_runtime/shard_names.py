@@ -9,6 +9,7 @@ only while the name is there (scala/shards/ExclusiveCheckpointFiles.scala).
 
 import errno
 import json
+import logging
 import shutil
 import uuid
 from collections.abc import Iterable
@@ -21,9 +22,11 @@ from pyspark.sql import SparkSession
 
 from streamgraft_pe_runtime import exclusive_files
 from streamgraft_pe_runtime.checkpoint_files import entries
-from streamgraft_pe_runtime.checkpoint_health import reading
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.protocol.failures import FENCED
 from streamgraft_pe_runtime.query_logs import newest
+
+log = logging.getLogger(__name__)
 
 QUERIES = "queries"
 
@@ -66,6 +69,16 @@ def holder(shard: Path) -> Holder:
     with reading(file):
         query = json.loads(text)["query"]
     return Holder(file, shard.with_name(QUERIES) / query if query else None)
+
+
+def query_of(shard: Path) -> Path | None:
+    """Return the query that has a shard, None if there is none or its names do not tell: that may
+    be why another folder takes the place of this one. Raises OSError."""
+    try:
+        return holder(shard).query
+    except CheckpointDamaged as error:
+        log.warning("the query that has shard %s is not known: %s", shard.name, error)
+        return None
 
 
 def check_held(shard: Path, known: Holder) -> None:

@@ -11,7 +11,7 @@ from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 
 from streamgraft_common.resources import Saving
 from streamgraft_pe_runtime import savepoints, shard_names
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, entries, incarnation
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, entries, incarnation
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.copied_logs import placed
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
@@ -139,6 +139,51 @@ def test_a_process_that_outlives_its_pod_leaves_what_the_next_one_runs(
         here.roll_back(BACK)
     assert (here.checkpoint(0) / "mine").exists()
     assert [item.name for item in here.folder.iterdir()] == ["0"], "nothing else is left"
+
+
+@pytest.mark.parametrize("amid", [False, True])
+@pytest.mark.parametrize(
+    ("module", "place"), [(savepoints, "_check_copy"), (shard_names, "take_back")]
+)
+def test_a_process_that_outlives_its_pod_ends_no_query_of_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, place: str, *, amid: bool
+) -> None:
+    """It is frozen at its first shard, and the query has the other one, too."""
+    here, next_pod = cut_and_gone_on(tmp_path), storage(tmp_path, "job")
+    checkpoint(here.checkpoint(1), TOPIC, 2)
+    both = {"shards": [0, 1]}
+    here.save(REQUEST.model_copy(update=both))
+    back = BACK.model_copy(update=both)
+    stage = JointCheckpoints(here.folder, cast("Any", None))
+    before = stage.take_over([0, 1], lambda topic, shard: 0)
+    go_on, begun = getattr(module, place), list[Path]()
+
+    def thaw_late(*arguments: Any) -> None:
+        monkeypatch.undo()
+        go_on(*arguments)
+        next_pod.roll_back(back, stage.left_behind)
+        begun.append(query := stage.take_over([0, 1], lambda topic, shard: 0))
+        if amid:
+            last = newest(query / "offsets")
+            planned = (query / "offsets" / str(last)).read_text()
+            (query / "offsets" / str(last + 1)).write_text(planned)
+
+    monkeypatch.setattr(module, place, thaw_late)
+    here.roll_back(back, stage.left_behind)
+    assert is_closed(before)
+    assert not is_closed(begun[0])
+    assert not (begun[0] / LEDGERS / TAKEN_OVER).exists()
+    assert stage.take_over([0, 1], lambda topic, shard: 0) == begun[0]
+
+
+def test_a_shard_whose_names_are_damaged_goes_back(tmp_path: Path) -> None:
+    """They may be why it does."""
+    here = cut_and_gone_on(tmp_path)
+    stage = JointCheckpoints(here.folder, cast("Any", None))
+    stage.take_over([0], lambda topic, shard: 0)
+    stage.names[0].write_text("garbage")
+    here.roll_back(BACK, stage.left_behind)
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
 
 
 def test_a_crash_amid_it_leaves_the_checkpoint_or_nothing(tmp_path: Path) -> None:
