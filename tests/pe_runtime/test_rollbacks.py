@@ -1,6 +1,7 @@
 """What a cut has takes the place of checkpoints, on files as Spark lays them out."""
 
 import json
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import pytest
 from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 
 from streamgraft_common.resources import Saving
-from streamgraft_pe_runtime import savepoints, shard_names
+from streamgraft_pe_runtime import query_logs, savepoints, shard_names
 from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, entries, incarnation
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.copied_logs import placed
@@ -267,6 +268,34 @@ def test_a_rollback_that_was_cut_off_gives_no_name_that_was_there(
     assert read_checkpoint(own).positions == {(TOPIC, 0): 77}
     assert amid is None or is_closed(found)
     assert [item.name for item in own.parent.glob("*0*")] == ["0"]
+
+
+@pytest.mark.parametrize(("module", "place"), [(shutil, "rmtree"), (query_logs, "bar")])
+def test_a_crash_behind_it_leaves_no_query_of_before_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, place: str
+) -> None:
+    """The pod dies when the new folder is there: before the query is ended, whose owner is frozen
+    amid a batch, or while the folder of before is removed."""
+    here = cut_and_gone_on(tmp_path)
+    stage = JointCheckpoints(here.folder, cast("Any", None))
+    query = stage.take_over([0], lambda topic, shard: 0)
+    last = newest(query / "offsets")
+    (query / "offsets" / str(last + 1)).write_text("the next batch")
+    go_on, old = getattr(module, place), shard_names.aside(here.checkpoint(0), BACK.uid)
+
+    def die(path: Path, **options: Any) -> None:
+        if path in (query, old):
+            raise KeyboardInterrupt
+        go_on(path, **options)
+
+    monkeypatch.setattr(module, place, die)
+    with pytest.raises(KeyboardInterrupt):
+        here.roll_back(BACK, stage.left_behind)
+    monkeypatch.undo()
+    here.roll_back(BACK, stage.left_behind)
+    assert is_closed(query)
+    assert (query / LEDGERS / TAKEN_OVER).exists()
+    assert list(here.folder.glob(".*")) == []
 
 
 @pytest.mark.parametrize("is_of_before", [False, True])
