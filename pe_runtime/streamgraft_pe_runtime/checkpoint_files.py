@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -129,3 +130,12 @@ def write(file: Path, content: str | bytes) -> None:
     copy = file.with_name(f".{file.name}-{uuid.uuid4().hex}")
     copy.write_bytes(content.encode() if isinstance(content, str) else content)
     copy.replace(file)
+
+
+def edit(file: Path, change: Callable[[list[str]], list[str]]) -> None:
+    """Change the lines of a file of a copy."""
+    lines = file.read_text().split("\n")
+    if (new := change(lines)) != lines:
+        (file.parent / CHECKSUM.format(file.name)).unlink(missing_ok=True)
+        file.unlink()  # a link: the savepoint's own must stay as it is
+        file.write_text("\n".join(new))

@@ -168,20 +168,19 @@ class JointCheckpoints:
         self.check_left(shard)
         return self._holder(shard).query is None and not query_logs.is_closed(self._own(shard))
 
+    @staticmethod
     @contextmanager
-    def left_behind(self, shard: int) -> Iterator[None]:
-        """Fence the owner of the query that has a shard, whose checkpoint the block replaces with
-        an earlier one: it may be frozen, and no successor closes its log.
+    def left_behind(query: Path | None) -> Iterator[None]:
+        """Fence the owner of a query, if it is one, that has a shard whose checkpoint the block
+        replaces with an earlier one: it may be frozen, and no successor closes its log.
 
         A batch that was cut off can be ended for as long as the block has not come to its end.
         """
-        query = None
         try:
-            query = self._holder(shard).query
             if query is not None and query_logs.close(query):
                 _mark(query)
         except CheckpointDamaged as error:  # may be why it is replaced
-            log.warning("shard %d: the query that has it is not ended: %s", shard, error)
+            log.warning("a query whose shard goes back is not ended: %s", error)
         yield
         if query is not None:
             with suppress(CheckpointDamaged):

@@ -25,9 +25,9 @@ from streamgraft_common.resources import Saved, SavedStage, SavedState, Saving
 from streamgraft_common.restore import NotRestorable, match, stage_of
 from streamgraft_pe_runtime import arrangement, cuts, modes, shard_names, topic_ids
 from streamgraft_pe_runtime.checkpoint_files import (
-    CHECKSUM,
     LEDGERS,
     Beside,
+    edit,
     entries,
     link_entries,
     link_tree,
@@ -61,7 +61,8 @@ from streamgraft_pe_runtime.saved_stages import (
 
 log = logging.getLogger(__name__)
 
-LeftBehind = Callable[[int], AbstractContextManager[object]]
+LeftBehind = Callable[[Path | None], AbstractContextManager[object]]
+"""JointCheckpoints.left_behind."""
 
 
 class _BackMeanwhile(Exception):
@@ -165,17 +166,19 @@ class Storage:
         return Saved(uid=request.uid, shards=request.shards)
 
     def roll_back(self, request: Saving, left_behind: LeftBehind = nullcontext) -> Saved:
-        """Put what a cut has in the place of checkpoints that nobody runs. Raises OSError.
-
-        `left_behind`: JointCheckpoints.left_behind.
-        """
+        """Put what a cut has in the place of checkpoints that nobody runs. Raises OSError."""
+        for shard in request.shards:  # that a pod has put back which died then
+            self._end_replaced(shard, request, left_behind)
         for shard in self._not_back(request):
             source = self._cut(request) / self._stage.name / str(shard)
             if not source.exists():  # any more: it was looked at
                 self._fetch(self._cut(request), self._stage.name, shard)
             shard_names.take_back(self.checkpoint(shard))
-            with left_behind(shard):
-                self._put_back(source, shard, request)
+            query = shard_names.query_of(self.checkpoint(shard))
+            if not self._is_back(shard, request):  # or that may be of the next pod, which outran us
+                with left_behind(query):
+                    self._put_back(source, shard, request)
+                self._end_replaced(shard, request, left_behind)
         return Saved(uid=request.uid, shards=request.shards, committed=True)
 
     def place(self, request: Saving) -> Path:
@@ -212,7 +215,7 @@ class Storage:
             with suppress(_BackMeanwhile), Beside(checkpoint) as copy:
                 link_tree(source, copy, frozenset({SHARD_FILE}))
                 for entry in [*copy.glob("offsets/[0-9]*"), *copy.glob("sources/*/0")]:
-                    _edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
+                    edit(entry, lambda lines: [placed(line, request.ends) for line in lines])
                 cuts.inherit(copy, cuts.read(noted(source).get("written", ())))
                 topic_ids.forget(copy, request.ends)
                 write(copy / ROLLED_BACK, request.uid)
@@ -224,7 +227,15 @@ class Storage:
         except OSError:
             shard_names.take_back(checkpoint)
             raise
-        shutil.rmtree(old, ignore_errors=True)
+
+    def _end_replaced(self, shard: int, request: Saving, left_behind: LeftBehind) -> None:
+        """Remove the folder that a shard had before it went back, once its query is ended."""
+        old = shard_names.aside(self.checkpoint(shard), request.uid)
+        query = shard_names.query_of(old)
+        if self._is_back(shard, request) and old.exists():  # so nobody has taken it back
+            with left_behind(query):
+                pass
+            shutil.rmtree(old, ignore_errors=True)
 
     def prepare(self, shard: int) -> None:
         """Make a shard's checkpoint from the job's savepoint, unless there is one already.
@@ -380,18 +391,10 @@ def _size(copy: Path) -> int:
 def _make_own(copy: Path, checkpoint: Path, topics: Mapping[str, str]) -> None:
     """Turn a copy of a savepoint's shard into a checkpoint of this job, to be at `checkpoint`."""
     for entry in copy.glob("offsets/[0-9]*"):
-        _edit(entry, lambda lines: rewritten(lines, topics))
+        edit(entry, lambda lines: rewritten(lines, topics))
     for entry in copy.glob("sources/*/0"):  # all that a shard has which never had a record
-        _edit(entry, lambda lines: [rewritten_line(line, topics) for line in lines])
+        edit(entry, lambda lines: [rewritten_line(line, topics) for line in lines])
     for entry in copy.glob(arrangement.NOTE):
-        _edit(entry, lambda lines: arrangement.rename_topics(lines, topics))
+        edit(entry, lambda lines: arrangement.rename_topics(lines, topics))
     for entry in copy.glob("state/*/_metadata/v2/[0-9]*"):
-        _edit(entry, lambda lines: relocated(lines, str(checkpoint)))
-
-
-def _edit(file: Path, change: Callable[[list[str]], list[str]]) -> None:
-    lines = file.read_text().split("\n")
-    if (new := change(lines)) != lines:
-        (file.parent / CHECKSUM.format(file.name)).unlink(missing_ok=True)
-        file.unlink()  # a link: the savepoint's own must stay as it is
-        file.write_text("\n".join(new))
+        edit(entry, lambda lines: relocated(lines, str(checkpoint)))

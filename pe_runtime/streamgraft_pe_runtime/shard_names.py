@@ -7,7 +7,9 @@ rollback puts another folder in its place, with a name of its own. The checkpoin
 only while the name is there (scala/shards/ExclusiveCheckpointFiles.scala).
 """
 
+import errno
 import json
+import logging
 import shutil
 import uuid
 from collections.abc import Iterable
@@ -20,9 +22,11 @@ from pyspark.sql import SparkSession
 
 from streamgraft_pe_runtime import exclusive_files
 from streamgraft_pe_runtime.checkpoint_files import entries
-from streamgraft_pe_runtime.checkpoint_health import reading
+from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged, reading
 from streamgraft_pe_runtime.protocol.failures import FENCED
 from streamgraft_pe_runtime.query_logs import newest
+
+log = logging.getLogger(__name__)
 
 QUERIES = "queries"
 
@@ -65,6 +69,16 @@ def holder(shard: Path) -> Holder:
     with reading(file):
         query = json.loads(text)["query"]
     return Holder(file, shard.with_name(QUERIES) / query if query else None)
+
+
+def query_of(shard: Path) -> Path | None:
+    """Return the query that has a shard, None if there is none or its names do not tell: that may
+    be why another folder takes the place of this one. Raises OSError."""
+    try:
+        return holder(shard).query
+    except CheckpointDamaged as error:
+        log.warning("the query that has shard %s is not known: %s", shard.name, error)
+        return None
 
 
 def check_held(shard: Path, known: Holder) -> None:
@@ -124,12 +138,24 @@ def left_aside(shard: Path) -> list[Path]:
 
 
 def take_back(shard: Path) -> None:
-    """Undo such a rollback. The next one finds then whom it has to fence, and which names were."""
-    if left := left_aside(shard):
-        with suppress(FileNotFoundError):
-            shard.rename(shard.with_name(f".{shard.name}-gone-{uuid.uuid4().hex}"))
+    """Undo such a rollback. The next one finds then whom it has to fence, and which names were.
+
+    Raises OSError.
+    """
+    while left := left_aside(shard):
         # Of one that came to its end some files may be there still.
-        max(left, key=lambda folder: newest(folder / QUERIES)).rename(shard)
+        before = max(left, key=lambda folder: newest(folder / QUERIES))
+        try:
+            before.rename(shard)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise  # as when the next pod has taken it back
+        else:
+            return
+        # What an owner has made that came late; or, if we do, the folder of one that runs. Its name
+        # is the newest of all, so that is taken back then, by the next pod if we die here.
+        with suppress(FileNotFoundError):
+            shard.rename(aside(shard, uuid.uuid4().hex))
 
 
 def name_anew(copy: Path, replaced: Path) -> None:

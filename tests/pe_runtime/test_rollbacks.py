@@ -1,6 +1,7 @@
 """What a cut has takes the place of checkpoints, on files as Spark lays them out."""
 
 import json
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +11,8 @@ import pytest
 from tests.pe_runtime.test_savepoints import REQUEST, TOPIC, checkpoint, storage
 
 from streamgraft_common.resources import Saving
-from streamgraft_pe_runtime import savepoints, shard_names
-from streamgraft_pe_runtime.checkpoint_files import LEDGERS, entries, incarnation
+from streamgraft_pe_runtime import query_logs, savepoints, shard_names
+from streamgraft_pe_runtime.checkpoint_files import LEDGERS, TAKEN_OVER, entries, incarnation
 from streamgraft_pe_runtime.checkpoint_health import CheckpointDamaged
 from streamgraft_pe_runtime.copied_logs import placed
 from streamgraft_pe_runtime.joint_checkpoints import JointCheckpoints
@@ -141,11 +142,99 @@ def test_a_process_that_outlives_its_pod_leaves_what_the_next_one_runs(
     assert [item.name for item in here.folder.iterdir()] == ["0"], "nothing else is left"
 
 
+@pytest.mark.parametrize("amid", [False, True])
+@pytest.mark.parametrize(
+    ("module", "place"), [(savepoints, "_check_copy"), (shard_names, "take_back")]
+)
+def test_a_process_that_outlives_its_pod_ends_no_query_of_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, place: str, *, amid: bool
+) -> None:
+    """It is frozen at its first shard, and the query has the other one, too."""
+    here, next_pod = cut_and_gone_on(tmp_path), storage(tmp_path, "job")
+    checkpoint(here.checkpoint(1), TOPIC, 2)
+    both = {"shards": [0, 1]}
+    here.save(REQUEST.model_copy(update=both))
+    back = BACK.model_copy(update=both)
+    stage = JointCheckpoints(here.folder, cast("Any", None))
+    before = stage.take_over([0, 1], lambda topic, shard: 0)
+    go_on, begun = getattr(module, place), list[Path]()
+
+    def thaw_late(*arguments: Any) -> None:
+        monkeypatch.undo()
+        go_on(*arguments)
+        next_pod.roll_back(back, stage.left_behind)
+        begun.append(query := stage.take_over([0, 1], lambda topic, shard: 0))
+        if amid:
+            last = newest(query / "offsets")
+            planned = (query / "offsets" / str(last)).read_text()
+            (query / "offsets" / str(last + 1)).write_text(planned)
+
+    monkeypatch.setattr(module, place, thaw_late)
+    here.roll_back(back, stage.left_behind)
+    assert is_closed(before)
+    assert not is_closed(begun[0])
+    assert not (begun[0] / LEDGERS / TAKEN_OVER).exists()
+    assert stage.take_over([0, 1], lambda topic, shard: 0) == begun[0]
+
+
+def test_a_shard_whose_names_are_damaged_goes_back(tmp_path: Path) -> None:
+    """They may be why it does."""
+    here = cut_and_gone_on(tmp_path)
+    stage = JointCheckpoints(here.folder, cast("Any", None))
+    stage.take_over([0], lambda topic, shard: 0)
+    stage.names[0].write_text("garbage")
+    here.roll_back(BACK, stage.left_behind)
+    assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
+
+
 def test_a_crash_amid_it_leaves_the_checkpoint_or_nothing(tmp_path: Path) -> None:
     here = cut_and_gone_on(tmp_path)
     here.checkpoint(0).rename(here.checkpoint(0).with_name(".0-before-b"))
     here.roll_back(BACK)
     assert read_checkpoint(here.checkpoint(0)).positions == {(TOPIC, 0): 77}
+
+
+@pytest.mark.parametrize("remains", [False, True])
+@pytest.mark.parametrize("dies", [False, True])
+def test_who_takes_a_folder_back_too_late_leaves_the_one_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, remains: bool, dies: bool
+) -> None:
+    """The next pod has done so since it looked, and the rollback; of the folder of before some
+    files may remain. If the late one dies at once, the next rollback has the one that ran."""
+    here, next_pod = cut_and_gone_on(tmp_path), storage(tmp_path, "job")
+    own, stage = here.checkpoint(0), JointCheckpoints(here.folder, cast("Any", None))
+    stage.take_alone(0)
+    old = own.rename(shard_names.aside(own, BACK.uid))
+    look, rename = shard_names.left_aside, Path.rename
+
+    def die(path: Path, target: Path) -> Path:
+        found = rename(path, target)
+        if path == own:
+            raise KeyboardInterrupt
+        return found
+
+    def thaw_late(shard: Path) -> list[Path]:
+        found = look(shard)
+        monkeypatch.undo()
+        next_pod.roll_back(BACK, stage.left_behind)
+        stage.take_alone(0)
+        (own / "mine").touch()
+        if remains:
+            (old / "state").mkdir(parents=True)
+        if dies:
+            monkeypatch.setattr(Path, "rename", die)
+        return found
+
+    monkeypatch.setattr(shard_names, "left_aside", thaw_late)
+    with suppress(FileNotFoundError, KeyboardInterrupt):
+        here.roll_back(BACK, stage.left_behind)
+    monkeypatch.undo()
+    if dies and remains:
+        with pytest.raises(CheckpointDamaged, match="cut off: roll back the region"):
+            stage.take_alone(0)
+        shard_names.take_back(own)
+    assert (own / "mine").exists()
+    assert stage.names[0].exists()
 
 
 @pytest.mark.parametrize("amid", [None, False, True])
@@ -179,6 +268,34 @@ def test_a_rollback_that_was_cut_off_gives_no_name_that_was_there(
     assert read_checkpoint(own).positions == {(TOPIC, 0): 77}
     assert amid is None or is_closed(found)
     assert [item.name for item in own.parent.glob("*0*")] == ["0"]
+
+
+@pytest.mark.parametrize(("module", "place"), [(shutil, "rmtree"), (query_logs, "bar")])
+def test_a_crash_behind_it_leaves_no_query_of_before_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, place: str
+) -> None:
+    """The pod dies when the new folder is there: before the query is ended, whose owner is frozen
+    amid a batch, or while the folder of before is removed."""
+    here = cut_and_gone_on(tmp_path)
+    stage = JointCheckpoints(here.folder, cast("Any", None))
+    query = stage.take_over([0], lambda topic, shard: 0)
+    last = newest(query / "offsets")
+    (query / "offsets" / str(last + 1)).write_text("the next batch")
+    go_on, old = getattr(module, place), shard_names.aside(here.checkpoint(0), BACK.uid)
+
+    def die(path: Path, **options: Any) -> None:
+        if path in (query, old):
+            raise KeyboardInterrupt
+        go_on(path, **options)
+
+    monkeypatch.setattr(module, place, die)
+    with pytest.raises(KeyboardInterrupt):
+        here.roll_back(BACK, stage.left_behind)
+    monkeypatch.undo()
+    here.roll_back(BACK, stage.left_behind)
+    assert is_closed(query)
+    assert (query / LEDGERS / TAKEN_OVER).exists()
+    assert list(here.folder.glob(".*")) == []
 
 
 @pytest.mark.parametrize("is_of_before", [False, True])
