@@ -23,7 +23,7 @@ from streamgraft_common.resources import (
     PROCESSING_ELEMENT,
     ConsistentRegionStatus,
 )
-from streamgraft_common.resources.job import WarmPool
+from streamgraft_common.resources.job import JobStatus, WarmPool, WarmPoolStatus
 from streamgraft_common.resources.parallel_region import Strategy
 from streamgraft_local import Cluster, ClusterSpec, Display
 
@@ -97,17 +97,16 @@ class Deployed:
                 await asyncio.sleep(0.2)
 
     async def pool_filled(self) -> int:
-        """Wait until the job is healthy and its warm pool, whose size is the operator's to choose,
-        has been the same and ready for a while; return its size, which is never 0 then."""
-        seen, since = -1, time.monotonic()
+        """Wait until the job is healthy and as many drivers are warm as its pool should have, whose
+        size is the operator's to choose, for a while; return that size."""
+        filled, since = 0, time.monotonic()
         async with asyncio.timeout(CALM_TIMEOUT_SECONDS):
             while True:
-                pool = await self._pool()
-                calm = await self._is_healthy() and all(map(is_ready, pool))
-                if not calm or len(pool) != seen:
-                    seen, since = len(pool), time.monotonic()
-                elif seen and time.monotonic() - since > SAME_POOL_SECONDS:
-                    return seen
+                told = await self._pool_told()
+                if not told or told.size != await self._warm() or told.size != filled:
+                    filled, since = told.size if told else 0, time.monotonic()
+                elif filled and time.monotonic() - since > SAME_POOL_SECONDS:
+                    return filled
                 await asyncio.sleep(0.5)
 
     async def signals(self, region: str) -> dict[str, Any]:
@@ -137,8 +136,16 @@ class Deployed:
         return found
 
     async def _is_healthy(self) -> bool:
+        return (await self._status()).phase == "Healthy"
+
+    async def _pool_told(self) -> WarmPoolStatus | None:
+        """Return how large the pool of a healthy job should be."""
+        status = await self._status()
+        return status.warm_pool if status.phase == "Healthy" else None
+
+    async def _status(self) -> JobStatus:
         job = await self._client.get(JOB.path(NAMESPACE, self.job))
-        return bool(job.get("status", {}).get("phase") == "Healthy")
+        return JobStatus.model_validate(job.get("status") or {})
 
     async def _warm(self) -> int:
         return sum(map(is_ready, await self._pool()))

@@ -12,6 +12,8 @@ from examples.flights.observation import Decision, Observations
 from streamgraft_common.resources import WidthChange
 
 SERVING_SECONDS = 8.0
+SERVING_SHARE = 1 / 3
+"""Of what a pod takes to start on the same machine, if that is more than SERVING_SECONDS."""
 PAUSE_SECONDS = 1.0
 BACKLOG_SECONDS = 15.0
 
@@ -64,7 +66,7 @@ def checks(outcome: Outcome) -> list[Check]:
         _warm(outcome.observations),
         _sooner(outcome),
         _dashboard(outcome.empty_queries),
-        _serving(outcome.changes),
+        _serving(outcome),
         _pauses(outcome.changes),
         _backlog(outcome),
     ]
@@ -156,13 +158,17 @@ def _dashboard(empty: Sequence[str]) -> Check:
     return Check("Every query of the Grafana dashboard returns data", not empty, seen)
 
 
-def _serving(changes: Sequence[WidthChange]) -> Check:
-    wider = [change for change in changes if change.to_width > change.from_width]
+def _serving(outcome: Outcome) -> Check:
+    starts = outcome.observations.starts
+    most = max(SERVING_SECONDS, SERVING_SHARE * median(starts) if starts else 0.0)
+    wider = [change for change in outcome.changes if change.to_width > change.from_width]
     took = [seconds for change in wider if (seconds := _serving_seconds(change)) is not None]
     slowest = max(took, default=0.0)
-    kept = slowest <= SERVING_SECONDS and len(took) == len(wider)
+    kept = slowest <= most and len(took) == len(wider)
     seen = f"{slowest:.1f} s at most, in {len(took)} of {len(wider)} changes"
-    return Check(f"New channels serve within {SERVING_SECONDS:g} s", kept, seen, timed=True)
+    why = f"{SERVING_SECONDS:g} s, or a third of a start"
+    promise = f"New channels serve within {most:.1f} s ({why})"
+    return Check(promise, kept, seen, timed=True)
 
 
 def _pauses(changes: Sequence[WidthChange]) -> Check:
