@@ -20,7 +20,6 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import pods, report
@@ -163,21 +162,17 @@ def figures(results: Mapping[str, Result]) -> dict[str, float]:
 
 def write(results: Mapping[str, Result], day: str) -> None:
     """Write the figures of the cases that ran, beside those of others from before."""
-    last = report.read("range")
-    kept = {
-        name: value
-        for name, value in last.get("figures", {}).items()
-        if name.partition(".")[2] not in results
-    }
-    run_on = last.get("settings", {}).get("run_on", {}) | dict.fromkeys(results, day)
     settings = {"rate": RATE, "keys": len(KEYS), "width": 1, "trigger_seconds": 1.0}
-    report.write("range", settings | {"run_on": run_on}, kept | figures(results))
+    found = figures(results)
+    report.write_cases(
+        "range", settings, found, results.keys(), lambda name: name.partition(".")[2], day
+    )
 
 
 async def main() -> None:
     """Measure in an environment of its own; write after each case what was found."""
     results: dict[str, Result] = {}
-    day = datetime.now(UTC).date().isoformat()
+    day = report.today()
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as folder:
         async with running_cluster(Path(folder) / "cluster") as cluster:
             for case in sys.argv[1:] or CASES:

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,32 @@ def write(name: str, settings: Mapping[str, object], figures: Mapping[str, float
     path.write_text(json.dumps(document, indent=2) + "\n")
     show(name, figures)
     return path
+
+
+def write_cases(
+    name: str,
+    settings: Mapping[str, object],
+    found: Mapping[str, float],
+    ran: Collection[str],
+    case_of: Callable[[str], str],
+    day: str,
+) -> dict[str, float]:
+    """Write the figures of the cases that ran beside those of others from before; return all.
+
+    `case_of`: tells in which case a figure is measured. The setting `run_on` has the day of each.
+    """
+    last = read(name)
+    before: dict[str, float] = last.get("figures", {})
+    every = {figure: value for figure, value in before.items() if case_of(figure) not in ran}
+    every |= found
+    run_on = last.get("settings", {}).get("run_on", {}) | dict.fromkeys(ran, day)
+    write(name, {**settings, "run_on": run_on}, every)
+    return every
+
+
+def today() -> str:
+    """Return the day, as `run_on` has it."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def show(name: str, figures: Mapping[str, float]) -> None:

@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
@@ -297,10 +296,6 @@ def draw(found: Mapping[str, float]) -> None:
 
 def write(found: Mapping[str, float], cases: Collection[str], day: str) -> dict[str, float]:
     """Write the figures of the cases that ran beside those of the other; return all of them."""
-    last = report.read("savepoint")
-    before: dict[str, float] = last.get("figures", {})
-    every = {name: value for name, value in before.items() if case_of(name) not in cases}
-    every |= found
     settings = {
         "keys": list(KEYS),
         "text_bytes": TEXT_BYTES,
@@ -308,10 +303,8 @@ def write(found: Mapping[str, float], cases: Collection[str], day: str) -> dict[
         "more_groups": MORE_GROUPS,
         "width": WIDTH,
         "savepoints_per_size": TAKEN,
-        "run_on": last.get("settings", {}).get("run_on", {}) | dict.fromkeys(cases, day),
     }
-    report.write("savepoint", settings, every)
-    return every
+    return report.write_cases("savepoint", settings, found, cases, case_of, day)
 
 
 def case_of(figure: str) -> str:
@@ -328,7 +321,7 @@ def _line(found: Mapping[str, float], name: str, prefix: str, suffix: str) -> Po
 
 async def main() -> None:
     """Measure on a fresh embedded environment."""
-    cases, day = sys.argv[1:] or CASES, datetime.now(UTC).date().isoformat()
+    cases, day = sys.argv[1:] or CASES, report.today()
     assert {*cases} <= {*CASES}, f"cases are {CASES}"
     with tempfile.TemporaryDirectory(prefix="streamgraft-bench-") as name:
         async with running_cluster(Path(name)) as cluster:
