@@ -28,6 +28,11 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
 
+    @property
+    def passes(self) -> bool:
+        """Return whether asking again may help: the server is in trouble, or busy."""
+        return self.code >= 500 or self.code == 429
+
 
 class Forbidden(ApiError):
     """403: the caller has no right to it."""
@@ -51,6 +56,9 @@ class Invalid(ApiError):
 
 class Unreachable(Exception):
     """No answer: connection refused, reset, or timed out."""
+
+    passes = True
+    """Asking again may help, as with an `ApiError` that says so."""
 
 
 _BY_CODE = {403: Forbidden, 404: NotFound, 409: Conflict, 410: Gone, 422: Invalid}

@@ -10,7 +10,7 @@ from streamgraft_common import names
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.bundle import BundleError
 from streamgraft_common.conditions import is_true
-from streamgraft_common.kube import ApiError
+from streamgraft_common.kube import ApiError, Conflict
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.quantities import parse
@@ -196,6 +196,7 @@ class WarmPoolController(Controller):
                 created=created,
                 expected=expected.get(name, 0),
             )
+            # Read again: regions have grown while the policies were asked.
             for name, (spec, autoscaling, status, created) in self._scaled(key, job).items()
         ]
 
@@ -222,7 +223,7 @@ class WarmPoolController(Controller):
 
 def _is_refusal(error: ApiError) -> bool:
     """Return whether a pod may not be: not so if the server, or others at it, are busy."""
-    return error.code < 500 and error.code not in (409, 429)
+    return not (error.passes or isinstance(error, Conflict))
 
 
 def _created(item: Object) -> float:

@@ -3,7 +3,7 @@
 import asyncio
 
 from streamgraft.cli import _output as output
-from streamgraft.cli._cluster import Cluster, connected, passes, until
+from streamgraft.cli._cluster import Cluster, connected, until
 from streamgraft.cli._options import Target
 from streamgraft_common import names
 from streamgraft_common.conditions import find
@@ -38,7 +38,7 @@ async def cancel(cluster: Cluster, job: str, timeout_seconds: float) -> bool:
         try:
             item = await cluster.client.find(path)
         except (ApiError, Unreachable) as error:
-            if not passes(error):
+            if not error.passes:
                 raise
             told.say(str(error))  # the job goes all the same
             return False

@@ -10,7 +10,7 @@ from streamgraft.cli._embedded import running_kubeconfig
 from streamgraft.cli._options import Target
 from streamgraft.cli._output import CommandError
 from streamgraft_common import names
-from streamgraft_common.kube import ApiError, KubeClient, Unreachable, load_config
+from streamgraft_common.kube import ApiError, KubeClient, load_config
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB
 
@@ -66,11 +66,6 @@ async def until(problem: str, done: Callable[[], Awaitable[bool]], timeout_secon
         if time.monotonic() > deadline:
             raise CommandError(f"{problem} after {timeout_seconds:.0f} s")
         await asyncio.sleep(_POLL_SECONDS)
-
-
-def passes(error: ApiError | Unreachable) -> bool:
-    """Return whether asking again may help: of a server that gave no answer, or is in trouble."""
-    return isinstance(error, Unreachable) or error.code >= 500 or error.code == 429
 
 
 async def refuse_unknown(cluster: Cluster, job: str) -> None:

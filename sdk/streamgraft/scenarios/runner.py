@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 from streamgraft_common.field_paths import NoPath, text_at
@@ -164,8 +163,7 @@ class Runner:
     def _note_absence(self, error: ApiError | Unreachable) -> None:
         """Take note that the API server can't answer now: it may be restarting. Raise what is an
         answer."""
-        busy = HTTPStatus.TOO_MANY_REQUESTS
-        if isinstance(error, ApiError) and error.code < 500 and error.code != busy:
+        if not error.passes:
             raise error
         self._last_look = str(error)
 
