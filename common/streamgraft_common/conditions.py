@@ -5,6 +5,11 @@ from typing import Any
 
 from streamgraft_common.resources.base import Condition
 
+BUNDLE_MISSING = "BundleMissing"
+BUNDLE_AWAITED = "BundleAwaited"
+WITHOUT_BUNDLE = (BUNDLE_AWAITED, BUNDLE_MISSING)
+"""Reasons for which a Job's spec is not accepted yet: its bundle may still come."""
+
 
 def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
     """Return the condition of a type, or None."""

@@ -21,6 +21,7 @@ from streamgraft_common.bundle import (
     BundleError,
     read_bundle,
 )
+from streamgraft_common.conditions import BUNDLE_AWAITED, BUNDLE_MISSING
 from streamgraft_common.kinds import CONFIG_MAP, SECRET
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
@@ -29,7 +30,6 @@ from streamgraft_common.resources import BundleSource
 from streamgraft_operator.application.fetching import fetch
 from streamgraft_operator.application.sources import Credentials, FetchFailed, Networks
 from streamgraft_operator.kit.caches import Caches
-from streamgraft_operator.kit.conditions import BUNDLE_AWAITED, BUNDLE_MISSING
 from streamgraft_operator.kit.config_maps import replace_config_map
 from streamgraft_operator.kit.coordinators import Coordinators
 from streamgraft_operator.kit.external_calls import ExternalCalls, UnderWay

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from streamgraft_common import names
 from streamgraft_common.bundle import BundleError
-from streamgraft_common.conditions import find, is_true
+from streamgraft_common.conditions import BUNDLE_AWAITED, WITHOUT_BUNDLE, find, is_true
 from streamgraft_common.kinds import POD
 from streamgraft_common.kube import Conflict
 from streamgraft_common.kube.client import Object
@@ -41,14 +41,12 @@ from streamgraft_operator.kafka.client import KafkaUnavailable
 from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
-    BUNDLE_AWAITED,
     GRAPH_INVALID,
     KAFKA_UNAVAILABLE,
     POD_FORBIDDEN,
     READY,
     REFERENCES_FOUND,
     SUBMITTED,
-    WITHOUT_BUNDLE,
     State,
     Status,
 )

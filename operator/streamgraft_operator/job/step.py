@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from streamgraft_common.conditions import find, is_true
+from streamgraft_common.conditions import WITHOUT_BUNDLE, find, is_true
 from streamgraft_common.resources.base import Condition
 from streamgraft_common.text import listed
 from streamgraft_operator.kit.conditions import (
@@ -19,7 +19,6 @@ from streamgraft_operator.kit.conditions import (
     SOURCES_AVAILABLE,
     SUBMITTED,
     TIMED_OUT,
-    WITHOUT_BUNDLE,
     State,
 )
 

@@ -26,7 +26,7 @@ from streamgraft.cli._resubmitted import submitted, warnings
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
-from streamgraft_common.conditions import find
+from streamgraft_common.conditions import WITHOUT_BUNDLE, find
 from streamgraft_common.kube import NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, JobStatus
@@ -36,8 +36,6 @@ from streamgraft_common.timestamps import to_rfc3339
 
 EXIT_SOURCES_MISSING = 3
 """Exit code: the job waits for source topics that nobody has created."""
-_PASSING = ("BundleAwaited", "BundleMissing")
-"""Reasons for which a spec is not accepted yet: the bundle may still come."""
 _UNCHANGED_SECONDS = 10.0
 """For how long a status that was there before may still be about the last submission."""
 
@@ -298,7 +296,7 @@ async def wait_healthy(cluster: Cluster, applied: Object, digest: str, wait_seco
 
 def _is_refusal(accepted: Condition) -> bool:
     """Return whether a spec is not accepted for a reason that does not pass by itself."""
-    return accepted.status == "False" and accepted.reason not in _PASSING
+    return accepted.status == "False" and accepted.reason not in WITHOUT_BUNDLE
 
 
 def _sources_missing(status: JobStatus) -> bool:

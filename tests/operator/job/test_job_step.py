@@ -2,10 +2,10 @@
 
 import pytest
 
+from streamgraft_common.conditions import BUNDLE_MISSING
 from streamgraft_operator.job.step import JobView, message, phase, step
 from streamgraft_operator.kit.conditions import (
     ACCEPTED,
-    BUNDLE_MISSING,
     KAFKA_AVAILABLE,
     ROLLING_BACK,
     SUBMITTED,
