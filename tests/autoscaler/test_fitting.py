@@ -40,7 +40,7 @@ def test_no_channel_of_an_assignment_gets_more(
     count: int, largest: float, chance: random.Random
 ) -> None:
     """Whatever widths came before: which channels have a shard more is not decided by load."""
-    shares = RegionModel(100.0, count, largest_shard=largest).shares()
+    shares = RegionModel(100.0, count, largest_shard=largest).division.shares()
     chance.shuffle(shares)
     loads, owners = dict(enumerate(shares)), dict[int, int]()
     for _ in range(4):
@@ -70,7 +70,7 @@ def test_hot_shards_are_spread_by_their_load(hot: int, widest: int, before: int)
 
 @given(st.integers(1, 64), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_simulated_shards_have_these_shares(count: int, largest: float, median: float) -> None:
-    shares = RegionModel(100.0, count, largest_shard=largest, median_shard=median).shares()
+    shares = RegionModel(100.0, count, largest_shard=largest, median_shard=median).division.shares()
     assert len(shares) == count
     assert sum(shares) == pytest.approx(1.0)
     assert all(one >= other - 1e-9 for one, other in pairwise(shares))
@@ -81,7 +81,7 @@ def test_simulated_shards_have_these_shares(count: int, largest: float, median: 
 def test_the_simulated_region_divides_alike(width: int) -> None:
     """The first channel gets the fullest shard, and as many others as any channel."""
     model = RegionModel(100.0, 60, largest_shard=0.1, batch_cost_seconds=0.0)
-    dealt = sum(model.shares()[0::width])
+    dealt = sum(model.division.shares()[0::width])
     assert model.busy_share(width, 100.0) == pytest.approx(dealt)
 
 

@@ -42,10 +42,6 @@ class RegionModel:
     """Whether every width change writes a savepoint (`launch_seconds`) and then moves all shards at
     once, as a Flink job's does."""
 
-    def shares(self) -> list[float]:
-        """Return the share of the records of each shard, the largest first."""
-        return self.division.shares()
-
     @property
     def division(self) -> Shards:
         """Return how its records are divided."""
@@ -71,7 +67,7 @@ class RegionModel:
         """Return the busy share of the fullest of `width` channels at `rate` records/s in all: the
         first one, as shards are dealt in turn."""
         shards = math.ceil(self.shards / width)
-        share = sum(self.shares()[::width])
+        share = sum(self.division.shares()[::width])
         fixed = shards * self.batch_cost_seconds / self.interval(shards)
         return rate * share / self.rate_at(width) + fixed
 
@@ -84,7 +80,7 @@ class SimulatedRegion:
 
     def __init__(self, model: RegionModel, width: int) -> None:
         self._model = model
-        self._shares = model.shares()
+        self._shares = model.division.shares()
         self._waiting = [0.0] * model.shards
         self._launches: list[tuple[float, int]] = []
         self._standing, self._affected = 0.0, 0.0
