@@ -180,6 +180,15 @@ async def elements(kube: KubeClient, namespace: str) -> dict[str, Object]:
     return {item["metadata"]["name"]: item for item in found}
 
 
+async def launched_once(kube: KubeClient, namespace: str, before: dict[str, Object]) -> None:
+    """Check that all PEs have the pods that they had, which are their first."""
+    after = await elements(kube, namespace)
+    assert {name: item["status"]["pod"] for name, item in after.items()} == {
+        name: item["status"]["pod"] for name, item in before.items()
+    }
+    assert {item["status"]["launchCount"] for item in after.values()} == {1}
+
+
 async def test_two_jobs_share_a_stream(
     cluster: Cluster, kube: KubeClient, namespace: str, tmp_path: Path
 ) -> None:
@@ -226,11 +235,7 @@ async def test_two_jobs_share_a_stream(
     assert conditions["Ready"]["status"] == "True"
     clicks.send(100, 3000)
     await clicks.counted()
-    after = await elements(kube, namespace)
-    assert {name: item["status"]["pod"] for name, item in after.items()} == {
-        name: item["status"]["pod"] for name, item in before.items()
-    }
-    assert {item["status"]["launchCount"] for item in after.values()} == {1}
+    await launched_once(kube, namespace, before)
     clicks.close()
 
 
@@ -272,11 +277,7 @@ async def test_a_function_changes_what_its_own_job_imports(
     )
     await importing(kube, namespace, lambda status: status.get("exports") == connected)
     await clicks.counted()
-    after = await elements(kube, namespace)
-    assert {name: item["status"]["pod"] for name, item in after.items()} == {
-        name: item["status"]["pod"] for name, item in before.items()
-    }
-    assert {item["status"]["launchCount"] for item in after.values()} == {1}
+    await launched_once(kube, namespace, before)
     clicks.close()
 
 

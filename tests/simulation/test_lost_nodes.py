@@ -64,8 +64,7 @@ def test_a_job_that_is_deleted_fences_what_may_still_run(
         begin_healthy(world, ONE)
         done.clear()
         if lost:
-            for uid in list(world.nodes.containers):
-                world.nodes.lose(uid, math.inf)
+            _lose_all(world)
         world.request("DELETE", JOB, "job", {})
         world.run(300)
         assert not world.objects(JOB)
@@ -83,8 +82,7 @@ def test_a_deleted_job_waits_for_its_pods_whatever_clocks_say(
     with world.surroundings():
         begin_healthy(world, ONE)
         done.clear()
-        for uid in list(world.nodes.containers):
-            world.nodes.lose(uid, math.inf)
+        _lose_all(world)
         monkeypatch.setattr(world.server, "_now", lambda: EPOCH + world.loop.time() - ahead)
         world.request("DELETE", JOB, "job", {})
         world.run(GRACE_SECONDS + LOST_SECONDS - 5)
@@ -95,6 +93,11 @@ def test_a_deleted_job_waits_for_its_pods_whatever_clocks_say(
         assert not world.objects(JOB)
     assert done[-1] == "delete"
     assert OWN.issubset(done)
+
+
+def _lose_all(world: World) -> None:
+    for uid in list(world.nodes.containers):
+        world.nodes.lose(uid, math.inf)
 
 
 def _noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -133,8 +136,7 @@ def test_a_deleted_job_goes_although_its_pods_never_end() -> None:
         submit(world, ONE)
         world.operators.start()
         world.run(300)
-        for uid in world.nodes.containers:
-            world.nodes.lose(uid, math.inf)
+        _lose_all(world)
         world.request("DELETE", JOB, "job", {})
         world.run(300)
         assert not world.objects(JOB)
