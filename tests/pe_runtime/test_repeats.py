@@ -24,6 +24,8 @@ pytestmark = pytest.mark.integration
 
 RECORDS = 300
 SLOTS = 8
+LONG_BATCH_SECONDS = 60
+"""So long that, also on a slow machine, a batch that is cut off has the records written before."""
 PER_BATCH = 10
 ROWS = 40
 
@@ -70,14 +72,15 @@ def spark(cluster: Cluster) -> Iterator[SparkSession]:
         yield session
 
 
-def restart(job: Job, operator: str, *, cut_off: bool) -> None:
+def restart(job: Job, operator: str, *, cut_off: bool, seconds: float = BATCH_SECONDS) -> None:
     """Stop the query of the PE that has an operator, amid a batch or between two; start it anew."""
     pe = job.pe_of(operator)
     running = job.queries[pe.stage_name]
     running.stop(0 if cut_off else 30)
-    seconds = BATCH_SECONDS if pe.real_time else 0.2
     name = f"{pe.stage_name}-{uuid.uuid4().hex[:4]}"
-    job.queries[pe.stage_name] = query.start(job.plan(pe), running._checkpoint, seconds, name)
+    job.queries[pe.stage_name] = query.start(
+        job.plan(pe), running._checkpoint, seconds if pe.real_time else 0.2, name
+    )
 
 
 def until_counted(cluster: Cluster, topic: str, records: int) -> None:
@@ -106,9 +109,10 @@ def test_what_a_cut_off_batch_has_written_is_dropped_when_it_comes_again(
     """Also by a reader that was started anew, and where no key says to which partition they go."""
     topic = make_topic(cluster)
     job = Job(application(topic, real_time=real_time), spark, cluster, tmp_path)
+    restart(job, "twofold", cut_off=False, seconds=LONG_BATCH_SECONDS)
     write(cluster, topic, range(RECORDS))
     until_counted(cluster, topic, RECORDS)
-    restart(job, "twofold", cut_off=True)
+    restart(job, "twofold", cut_off=True, seconds=LONG_BATCH_SECONDS)
     assert comes_again(job.checkpoint(job.pe_of("twofold")))
     write(cluster, topic, range(RECORDS, 2 * RECORDS))
     until_counted(cluster, topic, 2 * RECORDS)

@@ -5,6 +5,7 @@ confluent-kafka blocks, so every call runs in a thread, each with a timeout of i
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,8 +23,19 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 5.0
 THREADS = 32
+AGAIN_SECONDS = 0.1
 CLIENTS = 32
 """Clients that are kept open, each with its threads and connections."""
+
+COORDINATOR_MOVES = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+"""What brokers say of a group while another of them takes it over, or while they make the topic of
+positions, as they do for the first group of all."""
 
 _Answer = TypeVar("_Answer")
 
@@ -177,7 +189,7 @@ class Kafka:
         ]
 
         def read() -> list[Position]:
-            found = consumer.committed(partitions, timeout=TIMEOUT_SECONDS)
+            found = _settled(lambda: consumer.committed(partitions, timeout=TIMEOUT_SECONDS))
             committed = {(item.topic, item.partition): item.offset for item in found}
             return [
                 _position(item, committed[item.topic, item.partition], _bounds(consumer, item))
@@ -284,6 +296,19 @@ def _guarded(brokers: Brokers, call: Callable[[], _Answer]) -> _Answer:
         return call()
     except (KafkaException, TimeoutError) as error:
         raise KafkaUnavailable(f"Kafka at {brokers} does not answer: {_text(error)}") from error
+
+
+def _settled(call: Callable[[], _Answer]) -> _Answer:
+    """Ask for something of a group until its coordinator is settled, if that takes no longer than
+    an answer may take."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while True:
+        try:
+            return call()
+        except KafkaException as error:
+            if error.args[0].code() not in COORDINATOR_MOVES or time.monotonic() > deadline:
+                raise
+        time.sleep(AGAIN_SECONDS)
 
 
 def _settle(brokers: Brokers, done: Mapping[str, Future[Any]], *harmless: int) -> None:
