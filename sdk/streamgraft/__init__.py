@@ -29,7 +29,7 @@ from streamgraft._port_address import PortAddress, resolve
 from streamgraft._streams import Parameter, Stream
 from streamgraft._surroundings import data_path, properties, shutdown_pe
 from streamgraft._write_once import write_once
-from streamgraft_common.adl import Autoscaling, Placement
+from streamgraft_common.adl import Autoscaling, Period, Placement
 from streamgraft_common.batches import Batch, Cut
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "NestedRegion",
     "NotSerializable",
     "Parameter",
+    "Period",
     "Placement",
     "PlanningFailed",
     "PortAddress",
