@@ -21,6 +21,7 @@ from streamgraft._errors import (
     UnknownStream,
 )
 from streamgraft._graph import SINKS, SOURCES, Graph, Notice, OperatorNode, OutputMode, RegionNode
+from streamgraft._kafka_options import real_time_errors
 from streamgraft._location import Location
 from streamgraft._serializable import serialization_errors
 from streamgraft._signatures import signature_errors
@@ -46,6 +47,7 @@ def check(graph: Graph) -> list[ApplicationError]:
         *cluster_object_errors(graph),
         *_source_errors(graph),
         *encoding_errors(graph),
+        *real_time_errors(graph),
         *(error for operator in graph.operators for error in _operator_errors(operator)),
     ]
     return sorted(errors, key=lambda error: error.location or graph.location)
