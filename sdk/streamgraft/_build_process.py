@@ -11,13 +11,17 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from streamgraft import _errors as errors
 from streamgraft._application import Application
 from streamgraft._built import Built, Finding
 from streamgraft._checks import check, notices
 from streamgraft._graph import Notice
+from streamgraft._location import Location
 from streamgraft._module import load
 from streamgraft._streams import read_early
+from streamgraft._values import refused
 from streamgraft_common.adl import Adl
 from streamgraft_common.spark_jvm import JvmFailed
 
@@ -76,6 +80,10 @@ def main() -> None:
         built = build_application(file, parameters)
     except errors.ApplicationError as error:
         built = Built(errors=[Finding.of(item) for item in error.errors])
+    except ValidationError as error:  # a value that no check has looked at
+        start = Location(str(file), 1)
+        found = [errors.InvalidArgument(start, *item) for item in refused(error)]
+        built = Built(errors=[Finding.of(item) for item in found])
     except JvmFailed as error:
         built = Built(failure=str(error))
     target.write_text(built.model_dump_json(by_alias=True))

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import streamgraft as sg
+from streamgraft import _build_process
 from streamgraft._builder import BuiltBundle, build_bundle, check_size
+from streamgraft._built import Built
 from streamgraft_common.bundle import read_bundle
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "wordcount" / "app.py"
@@ -88,6 +90,20 @@ def test_values_that_a_model_refuses(tmp_path: Path) -> None:
         "min_width is -1: Input should be greater than or equal to 0",
         "Autoscaling has no 'maxwidth': correct or remove it",
     ]
+
+
+def test_values_that_no_check_has_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the description's model refuses at last is told as a refusal, not by a traceback."""
+    target = tmp_path / "built.json"
+    monkeypatch.setattr(sys, "argv", ["build", str(tmp_path / "app.py"), str(target), "{}"])
+    monkeypatch.setattr(_build_process, "build_application", lambda *_: sg.Placement(isolate=9))
+    _build_process.main()
+    (finding,) = Built.model_validate_json(target.read_bytes()).errors
+    error = finding.error()
+    assert (type(error), line(error)) == (sg.InvalidArgument, 1)
+    assert error.problem == "isolate is 9"
 
 
 def test_syntax_error(tmp_path: Path) -> None:
