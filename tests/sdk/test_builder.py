@@ -6,12 +6,17 @@ import sys
 import zipfile
 from pathlib import Path
 
+import cloudpickle
 import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 import streamgraft as sg
 from streamgraft import _build_process
 from streamgraft._builder import BuiltBundle, build_bundle, check_size
 from streamgraft._built import Built
+from streamgraft._location import Location
+from streamgraft._module import load
 from streamgraft_common.bundle import read_bundle
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "wordcount" / "app.py"
@@ -131,6 +136,76 @@ def test_a_function_that_needs_a_session_when_it_is_made(tmp_path: Path) -> None
     assert type(error) is sg.ModuleFailed
     assert line(error) == 4
     assert "give functions such as F.udf a type" in error.remedy
+
+
+@pytest.mark.parametrize("made", ["F.col('a')", "F.lit(1)", "F.expr('1')"])
+def test_a_column_that_is_made_in_the_module(tmp_path: Path, made: str) -> None:
+    """PySpark only asserts that there is a session."""
+    error = failure(tmp_path, f"from pyspark.sql import functions as F\n\nONE = {made}\n")
+    assert (type(error), line(error)) == (sg.ModuleFailed, 3)
+    assert error.problem.endswith("AssertionError")
+    assert "make columns (F.col, F.lit) in the operator's function" in error.remedy
+
+
+def test_an_assertion_of_the_module_is_its_own(tmp_path: Path) -> None:
+    error = failure(tmp_path, "assert not 1\n")
+    assert (line(error), error.remedy) == (1, "")
+
+
+STARTED = """
+from types import SimpleNamespace
+import pyspark
+from pyspark.traceback_utils import CallSite
+
+ENDED = []
+
+def ends(what):
+    return lambda: ENDED.append(what)
+
+pyspark.SparkContext._active_spark_context = SimpleNamespace(
+    _callsite=CallSite("getOrCreate", __file__, 10), stop=ends("context")
+)
+pyspark.SparkContext._gateway = SimpleNamespace(
+    shutdown=ends("gateway"),
+    proc=SimpleNamespace(stdin=SimpleNamespace(close=ends("JVM")), wait=ends("process")),
+)
+"""
+
+
+@pytest.fixture
+def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give back this process's driver, if it has one, and its path."""
+    for name in ("_active_spark_context", "_gateway", "_jvm"):
+        monkeypatch.setattr(SparkContext, name, None)
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_module_that_starts_a_session(tmp_path: Path) -> None:
+    """In a PE it would start a JVM of its own, before the PE's is there. Here it is ended: the
+    tests of an application go on in this process."""
+    module = tmp_path / "starts_a_session.py"
+    module.write_text(STARTED + SMALL)
+    with pytest.raises(sg.ModuleFailed) as caught:
+        load(module)
+    assert caught.value.location == Location(str(module), 10)
+    assert caught.value.problem == "the module starts a Spark session"
+    assert "use sparkSession of an input's frame" in caught.value.remedy
+    assert sys.modules.pop(module.stem).ENDED == ["context", "gateway", "JVM", "process"]
+    assert SparkContext._gateway is None
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_session_that_was_there_is_nobodys_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in tests, which have one before they import the module."""
+    monkeypatch.setattr(SparkContext, "_active_spark_context", object())
+    module = tmp_path / "has_a_session.py"
+    module.write_text(SMALL)
+    assert load(module)[0] == "app"
+    cloudpickle.unregister_pickle_by_value(sys.modules.pop(module.stem))
 
 
 def test_number_of_applications(tmp_path: Path) -> None:
