@@ -46,8 +46,18 @@ def reachable(module: Path, folder: Path) -> set[Path]:
     return found
 
 
+def parsed(file: Path) -> ast.Module | None:
+    """Return a file's statements; None if it is no Python of this version: a template, say. What is
+    imported of those has failed before."""
+    try:
+        return ast.parse(file.read_bytes(), str(file))
+    except (SyntaxError, ValueError):  # ValueError: zeros in it
+        return None
+
+
 def _imported_names(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
+    tree = parsed(file)
+    for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

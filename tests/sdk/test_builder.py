@@ -287,6 +287,7 @@ def test_bundles_are_deterministic_and_hold_what_is_imported(tmp_path: Path) -> 
         "package/__init__.py": "",
         "package/inner.py": "lazy = 1\n",
         "package/table.csv": "a,b\n",
+        "package/template.py": "class {{ name }}:\n",
         "package/.hidden": "",
         "package/__pycache__/inner.pyc": "",
         "unrelated.py": "",
@@ -307,6 +308,7 @@ def test_bundles_are_deterministic_and_hold_what_is_imported(tmp_path: Path) -> 
         "package/__init__.py",
         "package/inner.py",
         "package/table.csv",
+        "package/template.py",
     ]
     assert built[0].notices
     with zipfile.ZipFile(io.BytesIO(built[0].data)) as archive:
