@@ -389,6 +389,34 @@ def test_settings_that_the_runtime_does_not_survive_are_refused() -> None:
     assert "can't write streams' timestamps" in only_error(app, sg.InvalidArgument).problem
 
 
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
+        ("spark.master", "slots"),
+        ("spark.driver.memory", "heapMb"),
+        ("spark.driver.extraJavaOptions", "javaOptions"),
+        ("spark.jars", "into the image"),
+        ("spark.jars.packages", "into the image"),
+        ("spark.executor.memory", "heapMb"),
+        ("spark.executor.instances", "slots"),
+    ],
+)
+def test_settings_that_do_nothing_in_a_pe_are_refused(setting: str, remedy: str) -> None:
+    """A PE's driver is not started by spark-submit, and has no executors."""
+    app = sg.Application("flights", spark_conf={setting: "4"})
+    app.kafka_source("flights", topic="flights", schema=SCHEMA)
+    error = only_error(app, sg.InvalidArgument)
+    assert error.problem == f"spark_conf[{setting!r}] is '4'"
+    assert remedy in error.remedy
+
+
+def test_settings_of_executors_that_hold_in_a_driver_are_taken() -> None:
+    conf = {"spark.executor.heartbeatInterval": "20s", "spark.driver.maxResultSize": "1g"}
+    app = sg.Application("flights", spark_conf=conf)
+    app.kafka_source("flights", topic="flights", schema=SCHEMA)
+    assert check(app.graph) == []
+
+
 def test_what_is_no_stream_is_refused_at_once() -> None:
     """The traceback ends in the line that passes it."""
     app, _ = application()
