@@ -18,6 +18,7 @@ from streamgraft._application import Application
 from streamgraft._built import Built, Finding
 from streamgraft._checks import check, notices
 from streamgraft._graph import Notice
+from streamgraft._imports import not_installed, top_level
 from streamgraft._location import Location
 from streamgraft._module import load
 from streamgraft._streams import read_early
@@ -28,6 +29,7 @@ from streamgraft_common.spark_jvm import JvmFailed
 
 def build_application(file: Path, parameters: Mapping[str, str]) -> Built:
     """Import, check and analyze the application of a module's file. Raises ApplicationError."""
+    ours = top_level()
     variable, application = load(file)
     early = [
         Notice(
@@ -44,6 +46,7 @@ def build_application(file: Path, parameters: Mapping[str, str]) -> Built:
         adl=adl,
         notices=[str(notice) for notice in [*notices(application.graph), *early, *found]],
         modules=_loaded_files(file.parent),
+        not_installed=not_installed(ours),
     )
 
 

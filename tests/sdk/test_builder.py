@@ -327,6 +327,62 @@ def test_an_environment_in_the_folder_stays_out(
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize(
+    ("files", "module", "editable", "notices"),
+    [
+        (
+            {"app.py": "import mylib.tools\n" + SMALL, "src/mylib/tools.py": ""},
+            "app.py",
+            "src",
+            ["app.py:1: mylib (src/mylib) is not in the bundle: the image must have it, or put it"
+             " beside app.py"],
+        ),
+        (
+            {
+                "mypkg/__init__.py": "",
+                "mypkg/app.py": "\nfrom mypkg.helpers import X\nimport mypkg.more\n" + SMALL,
+                "mypkg/helpers.py": "X = 1\n",
+                "mypkg/more.py": "",
+            },
+            "mypkg/app.py",
+            ".",
+            ["mypkg/app.py:2: mypkg.helpers is in the bundle as helpers: import it by that name,"
+             " or the image must have mypkg"],
+        ),
+        (
+            {
+                "app.py": "import helper, spaced.inner, package.deep.one, yaml, json\n" + SMALL,
+                "helper.py": "import numpy\n",
+                "spaced/inner.py": "",
+                "package/__init__.py": "from package.deep import one\n",
+                "package/deep/__init__.py": "",
+                "package/deep/one.py": "from . import two\n",
+                "package/deep/two.py": "",
+            },
+            "app.py",
+            ".",
+            [],
+        ),
+    ],
+)  # fmt: skip
+def test_modules_that_a_pe_would_not_find_are_noticed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, str],
+    module: str,
+    editable: str,
+    notices: list[str],
+) -> None:
+    """A package under development is found by the build, wherever it is, and not in the bundle."""
+    write(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / editable))
+    usual = ("nothing reads", "has no sink")
+    found = build_bundle(Path(module)).notices
+    assert [item for item in found if not any(part in item for part in usual)] == notices
+
+
+@pytest.mark.integration
 def test_missing_java_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planning needs a JVM."""
     monkeypatch.setenv("STREAMGRAFT_JAVA", sys.executable + "-no-java")
