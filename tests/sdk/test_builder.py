@@ -5,6 +5,7 @@ import os
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 import pytest
@@ -103,7 +104,8 @@ def test_values_that_no_check_has_looked_at(
     """What the description's model refuses at last is told as a refusal, not by a traceback."""
     target = tmp_path / "built.json"
     monkeypatch.setattr(sys, "argv", ["build", str(tmp_path / "app.py"), str(target), "{}"])
-    monkeypatch.setattr(_build_process, "build_application", lambda *_: sg.Placement(isolate=9))
+    wrong: Any = 9
+    monkeypatch.setattr(_build_process, "build_application", lambda *_: sg.Placement(isolate=wrong))
     _build_process.main()
     (finding,) = Built.model_validate_json(target.read_bytes()).errors
     error = finding.error()

@@ -107,7 +107,7 @@ def test_what_transactions_rule_out_is_refused(name: str, value: str) -> None:
             "out",
             input=flights,
             topic="out",
-            delivery=delivery,  # type: ignore[arg-type]
+            delivery=delivery,
             options={f"kafka.{name}": value},
         )
         if delivery == "exactly_once":
