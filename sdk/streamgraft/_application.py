@@ -291,7 +291,10 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
             bootstrap_servers=bootstrap_servers,
             options=dict(options or {}),
         )
-        for problem, remedy in sink_errors(name, kafka.options if kafka else {}):
+        exactly_once = delivery == "exactly_once"
+        for problem, remedy in sink_errors(
+            name, kafka.options if kafka else {}, exactly_once=exactly_once
+        ):
             self._reject(problem, remedy)
         self._add(name, "kafka-sink", inputs=stream_names(input), kafka=kafka, apart=apart)
 

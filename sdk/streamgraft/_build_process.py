@@ -11,19 +11,25 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from streamgraft import _errors as errors
 from streamgraft._application import Application
 from streamgraft._built import Built, Finding
 from streamgraft._checks import check, notices
 from streamgraft._graph import Notice
+from streamgraft._imports import not_installed, top_level
+from streamgraft._location import Location
 from streamgraft._module import load
 from streamgraft._streams import read_early
+from streamgraft._values import refused
 from streamgraft_common.adl import Adl
 from streamgraft_common.spark_jvm import JvmFailed
 
 
 def build_application(file: Path, parameters: Mapping[str, str]) -> Built:
     """Import, check and analyze the application of a module's file. Raises ApplicationError."""
+    ours = top_level()
     variable, application = load(file)
     early = [
         Notice(
@@ -40,6 +46,7 @@ def build_application(file: Path, parameters: Mapping[str, str]) -> Built:
         adl=adl,
         notices=[str(notice) for notice in [*notices(application.graph), *early, *found]],
         modules=_loaded_files(file.parent),
+        not_installed=not_installed(ours),
     )
 
 
@@ -76,6 +83,10 @@ def main() -> None:
         built = build_application(file, parameters)
     except errors.ApplicationError as error:
         built = Built(errors=[Finding.of(item) for item in error.errors])
+    except ValidationError as error:  # a value that no check has looked at
+        start = Location(str(file), 1)
+        found = [errors.InvalidArgument(start, *item) for item in refused(error)]
+        built = Built(errors=[Finding.of(item) for item in found])
     except JvmFailed as error:
         built = Built(failure=str(error))
     target.write_text(built.model_dump_json(by_alias=True))

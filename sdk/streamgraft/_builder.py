@@ -15,6 +15,7 @@ from pathlib import Path
 
 from streamgraft._built import Built
 from streamgraft._errors import BuildError, BundleTooLarge, raise_all
+from streamgraft._imports import left_out
 from streamgraft._sources import collect
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import ADL_FILE
@@ -85,7 +86,8 @@ def build_bundle(
     adl = _with_data(built.adl, members)
     description = adl.model_dump_json(by_alias=True, exclude_none=True, indent=1)
     data = _zip({ADL_FILE: description.encode(), **members})
-    return BuiltBundle(data, adl, list(members), built.notices)
+    missing = [str(item) for item in left_out(module, built.not_installed, sources)]
+    return BuiltBundle(data, adl, list(members), [*built.notices, *missing])
 
 
 def check_size(data: bytes) -> None:

@@ -42,6 +42,8 @@ class Built(BaseModel):
     notices: list[str] = []
     modules: list[str] = []
     """Files below the application's folder that were imported, relative to it."""
+    not_installed: dict[str, str] = {}
+    """Files of all modules that were imported and are not installed, by the modules' names."""
     errors: list[Finding] = []
     failure: str = ""
     """Why nothing can be said about the application."""

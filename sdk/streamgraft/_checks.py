@@ -3,8 +3,8 @@
 import difflib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from graphlib import CycleError
-from typing import get_args
 
 from streamgraft._cluster_objects import cluster_object_errors
 from streamgraft._consistent_checks import consistent_region_errors, cut_function_errors
@@ -20,10 +20,12 @@ from streamgraft._errors import (
     NestedRegion,
     UnknownStream,
 )
-from streamgraft._graph import SINKS, SOURCES, Graph, Notice, OperatorNode, OutputMode, RegionNode
+from streamgraft._graph import SINKS, SOURCES, Graph, Notice, OperatorNode, RegionNode
+from streamgraft._kafka_options import real_time_errors
 from streamgraft._location import Location
 from streamgraft._serializable import serialization_errors
 from streamgraft._signatures import signature_errors
+from streamgraft._value_checks import value_errors
 from streamgraft_common.adl import Autoscaling
 from streamgraft_common.names import MAX_NAME, MAX_PART_NAME
 
@@ -33,10 +35,15 @@ _MAX_KEY_GROUPS = 1024
 
 def check(graph: Graph) -> list[ApplicationError]:
     """Return everything that is wrong with the graph, in the order of the lines."""
+    errors = [*graph.errors, *_name_errors(graph), *value_errors(graph)]
+    if all(isinstance(item.name, str) for item in _names(graph)):  # all else goes by names
+        errors += _wiring_errors(graph)
+    return sorted(errors, key=lambda error: error.location or graph.location)
+
+
+def _wiring_errors(graph: Graph) -> list[ApplicationError]:
     duplicates = list(_duplicates(graph))
-    errors = [
-        *graph.errors,
-        *_name_errors(graph),
+    return [
         *duplicates,
         *_unknown_streams(graph),
         *(_cycles(graph) if not duplicates else ()),  # with two of a name, a loop may be none
@@ -46,9 +53,9 @@ def check(graph: Graph) -> list[ApplicationError]:
         *cluster_object_errors(graph),
         *_source_errors(graph),
         *encoding_errors(graph),
+        *real_time_errors(graph),
         *(error for operator in graph.operators for error in _operator_errors(operator)),
     ]
-    return sorted(errors, key=lambda error: error.location or graph.location)
 
 
 def notices(graph: Graph) -> list[Notice]:
@@ -85,29 +92,42 @@ def _returning(graph: Graph) -> Iterator[Notice]:
             )
 
 
-def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
-    declared: list[tuple[str, str, Location, int]] = [
-        ("application", graph.name, graph.location, MAX_NAME),
-        *(("region", item.name, item.location, MAX_PART_NAME) for item in graph.regions),
-        *(
-            ("consistent region", item.name, item.location, MAX_PART_NAME)
-            for item in graph.consistent_regions
-        ),
-    ]
+@dataclass(frozen=True)
+class _Name:
+    """A name of something in the graph."""
+
+    what: str
+    name: str
+    location: Location
+    longest: int
+
+
+def _names(graph: Graph) -> Iterator[_Name]:
+    yield _Name("application", graph.name, graph.location, MAX_NAME)
+    for region in graph.regions:
+        yield _Name("region", region.name, region.location, MAX_PART_NAME)
+    for consistent in graph.consistent_regions:
+        yield _Name("consistent region", consistent.name, consistent.location, MAX_PART_NAME)
     for operator in graph.operators:
-        for name in dict.fromkeys((operator.name, *operator.outputs)):
-            what = "operator" if name == operator.name else "stream"
-            declared.append((what, name, operator.location, MAX_NAME))
-    for what, name, location, longest in declared:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        yield _Name("operator", operator.name, operator.location, MAX_NAME)
+        for stream in operator.outputs:
+            if stream != operator.name:
+                yield _Name("stream", stream, operator.location, MAX_NAME)
+
+
+def _name_errors(graph: Graph) -> Iterator[ApplicationError]:
+    for item in _names(graph):
+        if not isinstance(item.name, str) or not _NAME.fullmatch(item.name):
             yield InvalidName(
-                location,
-                f"{what} name {name!r} is not valid",
+                item.location,
+                f"{item.what} name {item.name!r} is not valid",
                 "use lower-case letters, digits and hyphens, beginning with a letter",
             )
-        elif len(name) > longest:
+        elif len(item.name) > item.longest:
             yield InvalidName(
-                location, f"{what} name {name!r} is too long", f"use at most {longest} characters"
+                item.location,
+                f"{item.what} name {item.name!r} is too long",
+                f"use at most {item.longest} characters",
             )
 
 
@@ -317,11 +337,5 @@ def _operator_errors(operator: OperatorNode) -> Iterator[ApplicationError]:
         )
     if operator.kind == "split":
         yield from _split_errors(operator)
-    if operator.output_mode not in get_args(OutputMode):
-        yield InvalidArgument(
-            operator.location,
-            f"output_mode is {operator.output_mode!r}",
-            f"use one of {', '.join(get_args(OutputMode))}",
-        )
     yield from signature_errors(operator)
     yield from serialization_errors(operator)

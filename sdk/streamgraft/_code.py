@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from streamgraft._sources import local_files, reachable
+from streamgraft._sources import local_files, parsed, reachable
 
 _LENGTH = 16
 _MAIN = "__name__"
@@ -115,15 +115,21 @@ class _Found:
             self._add(module, node)
 
     def effects(self, module: "_Module") -> None:
-        """Add what a module does beside binding names."""
+        """Add what a module does beside binding names; one that does not parse is data, which any
+        function may read."""
+        if module.tree is None:
+            self._content(module.file)
         for node in module.effects:
             self._add(module, node)
 
     def whole(self, module: "_Module") -> None:
         """Add a module with all that it imports from its folder."""
         for file in sorted(reachable(module.file, self.sources.folder)):
-            name = file.relative_to(self.sources.folder)
-            self.parts.add(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}")
+            self._content(file)
+
+    def _content(self, file: Path) -> None:
+        name = file.relative_to(self.sources.folder)
+        self.parts.add(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}")
 
     def _add(self, module: "_Module", node: ast.AST) -> None:
         self.parts.add(f"{module.file.name} {ast.dump(node)}")
@@ -160,10 +166,14 @@ class _Module:
     application: str
 
     @cached_property
+    def tree(self) -> ast.Module | None:
+        """What it consists of; None if it does not parse."""
+        return parsed(self.file)
+
+    @cached_property
     def statements(self) -> list[_Statement]:
         """Those that are carried out at its import."""
-        tree = ast.parse(self.file.read_bytes(), str(self.file))
-        found = list(_statements(tree.body, self.application))
+        found = list(_statements(self.tree.body if self.tree else [], self.application))
         return [self._without_application(statement) for statement in found]
 
     @cached_property

@@ -41,17 +41,34 @@ def reachable(module: Path, folder: Path) -> set[Path]:
             continue
         found.add(file)
         if file.suffix == ".py":
-            for name in _imported_names(file):
+            for name, _ in _imports(file):
                 pending.extend(local_files(folder, name))
     return found
 
 
-def _imported_names(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
+def import_line(file: Path, top: str) -> int | None:
+    """Return the first line of a file that imports a top-level module or something of it."""
+    lines = [line for name, line in _imports(file) if name.partition(".")[0] == top]
+    return min(lines, default=None)
+
+
+def parsed(file: Path) -> ast.Module | None:
+    """Return a file's statements; None if it is no Python of this version: a template, say. What is
+    imported of those has failed before."""
+    try:
+        return ast.parse(file.read_bytes(), str(file))
+    except (SyntaxError, ValueError):  # ValueError: zeros in it
+        return None
+
+
+def _imports(file: Path) -> Iterator[tuple[str, int]]:
+    """Yield the names of modules that a file imports, with their lines."""
+    tree = parsed(file)
+    for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
+            yield node.module, node.lineno
 
 
 def local_files(folder: Path, name: str) -> list[Path]:

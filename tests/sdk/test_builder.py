@@ -5,11 +5,19 @@ import os
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
+import cloudpickle
 import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 import streamgraft as sg
+from streamgraft import _build_process
 from streamgraft._builder import BuiltBundle, build_bundle, check_size
+from streamgraft._built import Built
+from streamgraft._location import Location
+from streamgraft._module import load
 from streamgraft_common.bundle import read_bundle
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "wordcount" / "app.py"
@@ -90,6 +98,21 @@ def test_values_that_a_model_refuses(tmp_path: Path) -> None:
     ]
 
 
+def test_values_that_no_check_has_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the description's model refuses at last is told as a refusal, not by a traceback."""
+    target = tmp_path / "built.json"
+    monkeypatch.setattr(sys, "argv", ["build", str(tmp_path / "app.py"), str(target), "{}"])
+    wrong: Any = 9
+    monkeypatch.setattr(_build_process, "build_application", lambda *_: sg.Placement(isolate=wrong))
+    _build_process.main()
+    (finding,) = Built.model_validate_json(target.read_bytes()).errors
+    error = finding.error()
+    assert (type(error), line(error)) == (sg.InvalidArgument, 1)
+    assert error.problem == "isolate is 9"
+
+
 def test_syntax_error(tmp_path: Path) -> None:
     """The line that does not parse."""
     assert line(failure(tmp_path, "x = 1\ny = (\n")) == 2
@@ -115,6 +138,76 @@ def test_a_function_that_needs_a_session_when_it_is_made(tmp_path: Path) -> None
     assert type(error) is sg.ModuleFailed
     assert line(error) == 4
     assert "give functions such as F.udf a type" in error.remedy
+
+
+@pytest.mark.parametrize("made", ["F.col('a')", "F.lit(1)", "F.expr('1')"])
+def test_a_column_that_is_made_in_the_module(tmp_path: Path, made: str) -> None:
+    """PySpark only asserts that there is a session."""
+    error = failure(tmp_path, f"from pyspark.sql import functions as F\n\nONE = {made}\n")
+    assert (type(error), line(error)) == (sg.ModuleFailed, 3)
+    assert error.problem.endswith("AssertionError")
+    assert "make columns (F.col, F.lit) in the operator's function" in error.remedy
+
+
+def test_an_assertion_of_the_module_is_its_own(tmp_path: Path) -> None:
+    error = failure(tmp_path, "assert not 1\n")
+    assert (line(error), error.remedy) == (1, "")
+
+
+STARTED = """
+from types import SimpleNamespace
+import pyspark
+from pyspark.traceback_utils import CallSite
+
+ENDED = []
+
+def ends(what):
+    return lambda: ENDED.append(what)
+
+pyspark.SparkContext._active_spark_context = SimpleNamespace(
+    _callsite=CallSite("getOrCreate", __file__, 10), stop=ends("context")
+)
+pyspark.SparkContext._gateway = SimpleNamespace(
+    shutdown=ends("gateway"),
+    proc=SimpleNamespace(stdin=SimpleNamespace(close=ends("JVM")), wait=ends("process")),
+)
+"""
+
+
+@pytest.fixture
+def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give back this process's driver, if it has one, and its path."""
+    for name in ("_active_spark_context", "_gateway", "_jvm"):
+        monkeypatch.setattr(SparkContext, name, None)
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_module_that_starts_a_session(tmp_path: Path) -> None:
+    """In a PE it would start a JVM of its own, before the PE's is there. Here it is ended: the
+    tests of an application go on in this process."""
+    module = tmp_path / "starts_a_session.py"
+    module.write_text(STARTED + SMALL)
+    with pytest.raises(sg.ModuleFailed) as caught:
+        load(module)
+    assert caught.value.location == Location(str(module), 10)
+    assert caught.value.problem == "the module starts a Spark session"
+    assert "use sparkSession of an input's frame" in caught.value.remedy
+    assert sys.modules.pop(module.stem).ENDED == ["context", "gateway", "JVM", "process"]
+    assert SparkContext._gateway is None
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_a_session_that_was_there_is_nobodys_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in tests, which have one before they import the module."""
+    monkeypatch.setattr(SparkContext, "_active_spark_context", object())
+    module = tmp_path / "has_a_session.py"
+    module.write_text(SMALL)
+    assert load(module)[0] == "app"
+    cloudpickle.unregister_pickle_by_value(sys.modules.pop(module.stem))
 
 
 def test_number_of_applications(tmp_path: Path) -> None:
@@ -196,6 +289,7 @@ def test_bundles_are_deterministic_and_hold_what_is_imported(tmp_path: Path) -> 
         "package/__init__.py": "",
         "package/inner.py": "lazy = 1\n",
         "package/table.csv": "a,b\n",
+        "package/template.py": "class {{ name }}:\n",
         "package/.hidden": "",
         "package/__pycache__/inner.pyc": "",
         "unrelated.py": "",
@@ -216,6 +310,7 @@ def test_bundles_are_deterministic_and_hold_what_is_imported(tmp_path: Path) -> 
         "package/__init__.py",
         "package/inner.py",
         "package/table.csv",
+        "package/template.py",
     ]
     assert built[0].notices
     with zipfile.ZipFile(io.BytesIO(built[0].data)) as archive:
@@ -231,6 +326,62 @@ def test_an_environment_in_the_folder_stays_out(
     module = write(tmp_path, {"app.py": "import installed\n" + SMALL, "venv/installed.py": ""})
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "venv"))
     assert build_bundle(module).files == ["app.py"]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("files", "module", "editable", "notices"),
+    [
+        (
+            {"app.py": "import mylib.tools\n" + SMALL, "src/mylib/tools.py": ""},
+            "app.py",
+            "src",
+            ["app.py:1: mylib (src/mylib) is not in the bundle: the image must have it, or put it"
+             " beside app.py"],
+        ),
+        (
+            {
+                "mypkg/__init__.py": "",
+                "mypkg/app.py": "\nfrom mypkg.helpers import X\nimport mypkg.more\n" + SMALL,
+                "mypkg/helpers.py": "X = 1\n",
+                "mypkg/more.py": "",
+            },
+            "mypkg/app.py",
+            ".",
+            ["mypkg/app.py:2: mypkg.helpers is in the bundle as helpers: import it by that name,"
+             " or the image must have mypkg"],
+        ),
+        (
+            {
+                "app.py": "import helper, spaced.inner, package.deep.one, yaml, json\n" + SMALL,
+                "helper.py": "import numpy\n",
+                "spaced/inner.py": "",
+                "package/__init__.py": "from package.deep import one\n",
+                "package/deep/__init__.py": "",
+                "package/deep/one.py": "from . import two\n",
+                "package/deep/two.py": "",
+            },
+            "app.py",
+            ".",
+            [],
+        ),
+    ],
+)  # fmt: skip
+def test_modules_that_a_pe_would_not_find_are_noticed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, str],
+    module: str,
+    editable: str,
+    notices: list[str],
+) -> None:
+    """A package under development is found by the build, wherever it is, and not in the bundle."""
+    write(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / editable))
+    usual = ("nothing reads", "has no sink")
+    found = build_bundle(Path(module)).notices
+    assert [item for item in found if not any(part in item for part in usual)] == notices
 
 
 @pytest.mark.integration

@@ -313,6 +313,13 @@ def test_settings_of_ours_in_a_job_are_known_and_numbers(name: str, value: str) 
         outlook(submission(processingElement=settings), None)
 
 
+def test_settings_of_spark_in_a_job_that_do_nothing_are_refused() -> None:
+    """The same ones as in an application."""
+    settings = {"sparkConf": {"spark.driver.memory": "2g"}}
+    with pytest.raises(GraphError, match=r"sparkConf has spark.driver.memory=2g: use heapMb"):
+        outlook(submission(processingElement=settings), None)
+
+
 def test_channels_to_which_the_same_happens_share_a_line() -> None:
     plan = outlook(submission(application(width=4)), None)
     lines = [line.split() for line in text(plan).splitlines() if "4: 0 to 3" in line]

@@ -146,3 +146,16 @@ def test_what_an_edit_changes(
     before, after = code(), code(module, old, new)
     assert {name for name in before if before[name] != after[name]} == changed
     assert before.keys() == ALL
+
+
+@pytest.mark.parametrize("content", ["class {{ name }}:\n", "print 'two'\n", "x = '\0'\n"])
+def test_a_file_that_does_not_parse_is_data(code: Code, tmp_path: Path, content: str) -> None:
+    """Nobody imports it, and any function may read it."""
+    package = tmp_path / "unread"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "template.py").write_text(content)
+    before = code("app", "import lookup", "import lookup\nimport unread")
+    (package / "template.py").write_text(f"{content}# more\n")
+    after = code("app", "import lookup", "import lookup\nimport unread")
+    assert {name for name in before if before[name] != after[name]} == ALL

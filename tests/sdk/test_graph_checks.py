@@ -12,6 +12,7 @@ import pandas
 import pytest
 from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 import streamgraft as sg
 from streamgraft._adl import consistent_region
@@ -388,6 +389,34 @@ def test_settings_that_the_runtime_does_not_survive_are_refused() -> None:
     assert "can't write streams' timestamps" in only_error(app, sg.InvalidArgument).problem
 
 
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
+        ("spark.master", "slots"),
+        ("spark.driver.memory", "heapMb"),
+        ("spark.driver.extraJavaOptions", "javaOptions"),
+        ("spark.jars", "into the image"),
+        ("spark.jars.packages", "into the image"),
+        ("spark.executor.memory", "heapMb"),
+        ("spark.executor.instances", "slots"),
+    ],
+)
+def test_settings_that_do_nothing_in_a_pe_are_refused(setting: str, remedy: str) -> None:
+    """A PE's driver is not started by spark-submit, and has no executors."""
+    app = sg.Application("flights", spark_conf={setting: "4"})
+    app.kafka_source("flights", topic="flights", schema=SCHEMA)
+    error = only_error(app, sg.InvalidArgument)
+    assert error.problem == f"spark_conf[{setting!r}] is '4'"
+    assert remedy in error.remedy
+
+
+def test_settings_of_executors_that_hold_in_a_driver_are_taken() -> None:
+    conf = {"spark.executor.heartbeatInterval": "20s", "spark.driver.maxResultSize": "1g"}
+    app = sg.Application("flights", spark_conf=conf)
+    app.kafka_source("flights", topic="flights", schema=SCHEMA)
+    assert check(app.graph) == []
+
+
 def test_what_is_no_stream_is_refused_at_once() -> None:
     """The traceback ends in the line that passes it."""
     app, _ = application()
@@ -404,11 +433,52 @@ def test_what_is_no_stream_is_refused_at_once() -> None:
         app.parallel("region", key="carrier", max_width=4, autoscaling=settings)
 
 
-@pytest.mark.parametrize("name", [None, 3])
+@pytest.mark.parametrize("name", [None, 3, ["flights"]])
 def test_a_name_that_is_no_text_is_told_like_any_other(name: Any) -> None:
     app = sg.Application("flights")
     app.kafka_source(name, topic="flights", schema=SCHEMA)
     assert f"operator name {name!r} is not valid" in only_error(app, sg.InvalidName).problem
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"placement": "node-7"}, "placement is 'node-7'"),
+        ({"real_time": "fast"}, "real_time is 'fast'"),
+        ({"real_time": True, "delivery": "atleastonce"}, "delivery is 'atleastonce'"),
+        ({"delivery": "atleastonce"}, "an operator has delivery='atleastonce'"),
+        ({"restartable": "no"}, "restartable is 'no'"),
+        ({"apart": 1}, "apart is 1"),
+    ],
+)
+def test_values_of_operators_have_their_types(settings: dict[str, Any], problem: str) -> None:
+    """Of another type they would be refused behind the analysis, without a line."""
+    app, flights = application()
+    app.operator(inputs=flights, **settings)(one_parameter)
+    assert only_error(app, sg.InvalidArgument).problem.startswith(problem)
+
+
+def test_a_region_takes_no_text_for_a_placement() -> None:
+    app, flights = application()
+    wrong: Any = "node-7"
+    with app.parallel("region", key="carrier", max_width=2, placement=wrong):
+        app.operator(inputs=flights)(one_parameter)
+    assert only_error(app, sg.InvalidArgument).problem == "placement is 'node-7'"
+
+
+@pytest.mark.parametrize("schema", [["user", "text"], T.StringType(), {"user": "string"}])
+def test_schemas_are_texts_or_struct_types(schema: Any) -> None:
+    app = sg.Application("flights")
+    app.kafka_source("flights", topic="flights", schema=schema)
+    error = only_error(app, sg.SchemaMismatch)
+    assert error.problem == f"the schema of 'flights' is {schema!r}"
+    assert "like a table's columns" in error.remedy
+
+
+def test_a_schema_may_be_a_struct_type() -> None:
+    app = sg.Application("flights")
+    app.kafka_source("flights", topic="flights", schema=T.StructType().add("carrier", "string"))
+    assert check(app.graph) == []
 
 
 def test_a_largest_width_of_none_is_no_width() -> None:
