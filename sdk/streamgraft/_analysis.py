@@ -47,6 +47,8 @@ class Analysis:
     """Those whose state several shards may keep in one query."""
     state: dict[str, list[StateTable]] = field(default_factory=dict)
     """What it consists of, by operator; one of which Spark could not say it is missing."""
+    grouped_by: dict[str, list[list[str]]] = field(default_factory=dict)
+    """By which columns operators of regions keep their states, but for joins."""
     parameters: dict[str, dict[str, str]] = field(default_factory=dict)
     """Submission-time values that operators' functions have read, by operator."""
     watermarked: set[str] = field(default_factory=set)
@@ -101,6 +103,7 @@ class _Analyzer:
             found.notices = [
                 *_update_notices(self._graph, found.stateful),
                 *_repeat_notices(self._graph),
+                *_grouping_notices(self._graph, found),
             ]
 
     def _place(self) -> None:
@@ -147,6 +150,9 @@ class _Analyzer:
             if plan_checks.is_stateful(result):
                 self.analysis.stateful.add(operator.name)
                 self._note_state(operator, result)
+                if operator.region:
+                    found = plan_checks.grouped_by(result)
+                    self.analysis.grouped_by[operator.name] = found
                 if plan_checks.is_timeless(result):
                     self.analysis.joint_state.add(operator.name)
             if plan_checks.has_watermark(result):
@@ -310,3 +316,31 @@ def _repeat_notices(graph: Graph) -> Iterator[Notice]:
                 f"{operator.name!r} has delivery at_least_once: after a crash it sends records"
                 f" again, and whoever imports {', '.join(exports)} takes them for new",
             )
+
+
+def _grouping_notices(graph: Graph, found: Analysis) -> Iterator[Notice]:
+    """Yield the operators of regions whose state is not grouped by the region's key: rows of one
+    group are in several key groups, and a test without them shows whole results.
+
+    By name: a key that was renamed on the way looks alike and is right, so none is refused.
+    """
+    regions = {region.name: region for region in graph.regions}
+    for operator in graph.operators:
+        for columns in found.grouped_by.get(operator.name, ()):
+            assert operator.region is not None
+            region = regions[operator.region]
+            lower = {column.lower() for column in columns}
+            if lower.issuperset(column.lower() for column in region.key):
+                continue
+            entering = [found.schemas[stream].names for stream, _ in graph.entering(region.name)]
+            possible = [name for name in columns if all(name in names for names in entering)]
+            key = possible[0] if len(possible) == 1 else possible
+            spread, kept = ", ".join(region.key), ", ".join(columns)
+            yield Notice(
+                operator.location,
+                f"{operator.name!r} keeps state {f'by {kept}' if kept else 'over all rows'}, and"
+                f" region {region.name!r} spreads by {spread}: each key group counts for itself"
+                f"{f', unless {spread} follows from {kept}' if kept else ''};"
+                f" {f'use key={key!r}, or ' if key else ''}put it behind the region",
+            )
+            break

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from streamgraft._arguments import StreamLike, columns, is_positive, operator_name, stream_names
+from streamgraft._arguments import (
+    StreamLike,
+    columns,
+    is_positive,
+    operator_name,
+    stream_names,
+    with_arguments,
+)
 from streamgraft._cluster_objects import ClusterObjects
 from streamgraft._consistent_regions import ConsistentRegions
 from streamgraft._encodings import Avro, Protobuf, declared
@@ -148,6 +155,7 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
             )
         return self._add(name, "kafka-source", outputs=(name,), kafka=kafka, schema=schema)
 
+    @with_arguments
     def source(
         self,
         *,
@@ -175,6 +183,7 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
 
         return declare
 
+    @with_arguments
     def operator(
         self,
         *,
@@ -232,6 +241,11 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
 
         A row goes to every output whose condition it meets. Returns the streams in order.
         """
+        if not isinstance(outputs, Mapping):
+            raise TypeError(
+                f"outputs is {outputs!r}: give each stream its condition, as in"
+                " outputs={'late': 'delay > 60'}"
+            )
         self._add(
             name,
             "split",
@@ -244,6 +258,7 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
         )
         return tuple(Stream(stream) for stream in outputs)
 
+    @with_arguments
     def sink(
         self, *, inputs: StreamLike, placement: Placement | None = None, uid: str | None = None
     ) -> Callable[[SinkFunction], SinkFunction]:
@@ -328,4 +343,5 @@ class Application(SharedStreams, ConsistentRegions, ClusterObjects):
             self._region,
             placement or Placement(),
         )
-        return self._opened(region)
+        self.graph.regions.append(region)
+        return self._opened(name)

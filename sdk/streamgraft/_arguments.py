@@ -2,11 +2,29 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from streamgraft._streams import Stream
 
 StreamLike = Stream | str
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def with_arguments(method: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Make a method say what is missing if it decorates a function itself, as `@app.operator`."""
+
+    @wraps(method)
+    def called(*positional: Given.args, **named: Given.kwargs) -> Result:
+        if len(positional) > 1:
+            raise TypeError(
+                f"app.{method.__name__} takes arguments by name: write"
+                f" @app.{method.__name__}(...), in whose parentheses they stand"
+            )
+        return method(*positional, **named)
+
+    return called
 
 
 def is_positive(value: object) -> bool:
@@ -15,8 +33,14 @@ def is_positive(value: object) -> bool:
 
 
 def operator_name(function: Callable[..., Any]) -> str:
-    """Return the name of the operator that a function makes."""
-    return function.__name__.replace("_", "-")
+    """Return the name of the operator that a function makes. Raises TypeError if it has none."""
+    name: str | None = getattr(function, "__name__", None)
+    if name is None:
+        raise TypeError(
+            f"{function!r} has no name that the operator could have: give it one with uid=, or"
+            " write a function with def that calls this one"
+        )
+    return name.replace("_", "-")
 
 
 def columns(key: str | Sequence[str]) -> tuple[str, ...]:

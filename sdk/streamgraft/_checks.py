@@ -220,7 +220,9 @@ def _region_errors(region: RegionNode, graph: Graph) -> Iterator[ApplicationErro
             )
     if not any(operator.region == region.name for operator in graph.operators):
         yield InvalidArgument(
-            region.location, f"region {region.name!r} is empty", "declare operators inside it"
+            region.location,
+            f"region {region.name!r} is empty",
+            "declare operators inside it, in the block of `with app.parallel(...):`",
         )
     yield from _autoscaling_errors(region)
     inside = {operator.name for operator in graph.operators if operator.region == region.name}

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from streamgraft._errors import InvalidArgument
-from streamgraft._graph import Graph, OperatorNode, RegionNode
+from streamgraft._graph import Graph, OperatorNode
 from streamgraft._location import Location, caller
 from streamgraft._streams import Stream
 from streamgraft._values import refused
@@ -34,9 +34,8 @@ class Declaring:
         self._region: str | None = None
 
     @contextmanager
-    def _opened(self, region: RegionNode) -> Iterator[None]:
-        self.graph.regions.append(region)
-        outer, self._region = self._region, region.name
+    def _opened(self, region: str) -> Iterator[None]:
+        outer, self._region = self._region, region
         try:
             yield
         finally:

@@ -1,5 +1,6 @@
 """Checks of analyzed plans and of the schemas that planning found."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -42,6 +43,8 @@ _STATEFUL = {
 """Nodes that keep state over a stream; a join does if both its sides are streams."""
 
 
+_ID = re.compile(r"#\d+L?")
+"""What Spark puts behind the names of columns in expressions."""
 CTE_REFERENCE = "CTERelationRef"
 """The leaf where a SELECT reads what a WITH defines; the definition has the scans."""
 _AGGREGATING = {"Aggregate", "Distinct", "Except", "Except All"}
@@ -59,6 +62,33 @@ def is_timeless(frame: DataFrame) -> bool:
     """Return whether a plan has state, and none that goes by time or by a watermark."""
     names = [node.nodeName() for node in filter(_keeps_state, _nodes(_analyzed(frame)))]
     return not has_watermark(frame) and bool(names) and _TIMELESS.issuperset(names)
+
+
+def grouped_by(frame: DataFrame) -> list[list[str]]:
+    """Return the columns by which each state of a plan is kept, none of one over all rows.
+
+    Joins are left out: the two sides of one call its columns differently.
+    """
+    nodes = filter(_keeps_state, _nodes(_analyzed(frame)))
+    return [_grouping(node) for node in nodes if node.nodeName() != "Join"]
+
+
+def _grouping(node: Any) -> list[str]:
+    name = node.nodeName()
+    if name == "GlobalLimit":
+        return []
+    if name == "Aggregate":
+        columns = node.groupingExpressions()
+    elif name in ("Deduplicate", "DeduplicateWithinWatermark"):
+        columns = node.keys()
+    elif name in _AGGREGATING:
+        columns = node.output()
+    elif name == "TransformWithStateInPySpark":
+        columns = node.leftAttributes()
+    else:
+        columns = node.groupingAttributes()
+    found = [columns.apply(index) for index in range(columns.size())]
+    return [_ID.sub("", str(item.toString())) for item in found]
 
 
 def has_watermark(frame: DataFrame) -> bool:

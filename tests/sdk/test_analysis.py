@@ -290,6 +290,85 @@ def test_two_aggregates_in_a_row_are_two_groups(spark: SparkSession) -> None:
     assert "'sizes' keeps state over rows that 'counts' updates" in notice.text
 
 
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (
+            named("counts", lambda rows: rows.groupBy("origin").count()),
+            "'counts' keeps state by origin, and region 'region' spreads by carrier: each key group"
+            " counts for itself, unless carrier follows from origin; use key='origin', or put it"
+            " behind the region",
+        ),
+        (named("counts", lambda rows: rows.groupBy("Carrier", "origin").count()), ""),
+        (named("counts", lambda rows: rows.dropDuplicates()), ""),
+        (
+            named("counts", lambda rows: rows.dropDuplicates(["origin", "delay"])),
+            "use key=['origin', 'delay'], or put it behind the region",
+        ),
+        (
+            named("counts", lambda rows: rows.groupBy().count()),
+            "'counts' keeps state over all rows, and region 'region' spreads by carrier: each key"
+            " group counts for itself; put it behind the region",
+        ),
+        (
+            named("counts", lambda rows: rows.groupBy(F.upper("carrier").alias("name")).count()),
+            "keeps state by upper(carrier), and region 'region' spreads by carrier: each key group"
+            " counts for itself, unless carrier follows from upper(carrier); put it behind",
+        ),
+        (
+            named(
+                "counts",
+                lambda rows: rows.groupBy("origin").transformWithStateInPandas(
+                    Passing(), SCHEMA, "update", "none"
+                ),
+            ),
+            "keeps state by origin",
+        ),
+        (
+            named(
+                "counts",
+                lambda rows: rows.groupBy("origin").applyInPandasWithState(
+                    lambda key, frames, state: frames, SCHEMA, "n int", "update", "NoTimeout"
+                ),
+            ),
+            "keeps state by origin",
+        ),
+    ],
+)
+def test_state_by_other_columns_than_the_region_s_key_is_noticed(
+    spark: SparkSession, function: Any, problem: str
+) -> None:
+    """Each key group has a part of it, at width 1 as well."""
+    app = sg.Application("flights")
+    flights = app.kafka_source("flights", topic="flights", schema=f"{SCHEMA}, origin string")
+    with app.parallel("region", key="carrier", max_width=4):
+        app.operator(inputs=flights, output_mode="update")(function)
+    app.kafka_sink("out", input="counts", topic="counts")
+    found = planned(app, spark)
+    assert found.errors == []
+    assert len(found.notices) == bool(problem)
+    assert all(problem in notice.text for notice in found.notices)
+
+
+def test_a_key_that_is_renamed_is_only_noticed_and_a_join_is_not(spark: SparkSession) -> None:
+    app, flights = application()
+    with app.parallel("region", key="carrier", max_width=4):
+        short = named("short", lambda rows: rows.withColumnRenamed("carrier", "c"))
+        app.operator(inputs=flights)(short)
+        app.operator(inputs="short", output_mode="update")(counted("c", by="counts"))
+
+        @app.operator(inputs=[flights, flights])
+        def pairs(left: DataFrame, right: DataFrame) -> DataFrame:
+            return left.select("carrier").join(right.select("carrier"), "carrier")
+
+    app.kafka_sink("out", input="counts", topic="counts")
+    app.kafka_sink("pairs-out", input="pairs", topic="pairs")
+    found = planned(app, spark)
+    assert found.errors == []
+    (notice,) = found.notices
+    assert "'counts' keeps state by c, and region 'region' spreads by carrier" in notice.text
+
+
 def test_an_export_of_records_that_a_crash_sends_again_is_noticed(spark: SparkSession) -> None:
     """A count in the same job drops them; exactly once is no news."""
     for delivery in ("at_least_once", "exactly_once"):

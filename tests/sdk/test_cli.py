@@ -97,9 +97,26 @@ def test_errors_of_an_application_are_shown_line_by_line(tmp_path: Path) -> None
     assert failing("submit", file).splitlines() == lines
 
 
+def test_what_a_call_refuses_has_its_line_and_a_remedy(tmp_path: Path) -> None:
+    file = tmp_path / "called.py"
+    file.write_text(
+        "import streamgraft as sg\n"
+        "app = sg.Application('called')\n"
+        "@app.operator\n"
+        "def words(lines):\n"
+        "    return lines\n"
+    )
+    assert failing("build", file) == (
+        f"error: {file}:3: the module can't be imported: TypeError: app.operator takes arguments by"
+        " name: write @app.operator(...), in whose parentheses they stand\n"
+    )
+
+
 def test_bundles_that_cannot_be_submitted(tmp_path: Path) -> None:
     """Missing, corrupt, too large."""
     assert "there is no such file" in failing("submit", tmp_path / "nowhere.zip")
+    for command in ("submit", "plan"):
+        assert "name the Python file that holds the application" in failing(command, tmp_path)
     corrupt = tmp_path / "corrupt.zip"
     corrupt.write_text("no zip")
     assert "this is no bundle" in failing("submit", corrupt)
@@ -163,12 +180,12 @@ def test_cluster_that_does_not_answer(tmp_path: Path) -> None:
         assert "no answer from the API server" in failing("--kubeconfig", file, *command)
 
 
-@pytest.mark.parametrize("name", ["", "../other", "A"])
+@pytest.mark.parametrize("name", ["", "../other", "A", "job/region"])
 def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
     """Without a name, a request to delete a job would be one to delete all of them."""
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump(kubeconfig("dead", "http://127.0.0.1:1")))
-    for command in (["cancel"], ["savepoint", "delete"], ["logs"]):
+    for command in (["cancel"], ["savepoint", "delete"], ["logs"], ["explain", "region"]):
         result = RUN.invoke(app, ["--kubeconfig", str(file), *command, name])
         assert (result.exit_code, "is no name of an object" in result.output) == (2, True)
 

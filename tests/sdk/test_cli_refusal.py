@@ -21,7 +21,7 @@ from streamgraft.cli._refusal import check_edit
 from streamgraft_common import names
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import ADL_FILE
-from streamgraft_common.kube import Forbidden, KubeClient, KubeConfig, NotFound
+from streamgraft_common.kube import ApiError, Forbidden, KubeClient, KubeConfig, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, SavedStage
 from streamgraft_operator.graph.stages import saved_stages
@@ -62,6 +62,29 @@ def test_state_that_goes_has_to_be_allowed() -> None:
     check_edit(plan(stateful("other"), dropState=["work"]))
 
 
+def test_another_application_is_told_to_take_a_name_of_its_own() -> None:
+    """Its operators may all be there under one name, and to drop what they keep is not meant."""
+    adl = stateful("other")
+    others = {name: f"other-{name}" for name in ("read", "clean", "show")}
+    operators = [
+        item.model_copy(update={"name": others.get(item.name, item.name)}) for item in adl.operators
+    ]
+    streams = [
+        item.model_copy(update={"producer": others.get(item.producer, item.producer)})
+        for item in adl.streams
+    ]
+    another = adl.model_copy(update={"operators": operators, "streams": streams})
+    with pytest.raises(CommandError) as error:
+        check_edit(plan(another))
+    assert str(error.value).startswith(
+        "job flights runs another application (it has the operators clean, read, show, work): give"
+        " this one a name of its own with --name; the operator would refuse this: this edit drops"
+    )
+    check_edit(plan(another, dropState=["work"]))
+    with pytest.raises(CommandError, match=r"^the operator would refuse this"):
+        check_edit(plan(stateful("other")))
+
+
 class OneJob(KubeClient):
     """An API server with a job that runs the application with `read` and `clean` apart."""
 
@@ -95,8 +118,32 @@ class OneJob(KubeClient):
         return body
 
 
-def run(client: OneJob, folder: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> Any:
-    """Run a command with the application, whose `read` and `clean` are one stage."""
+class NoJob(OneJob):
+    """An API server without jobs; `answer`: what it says of a Job that is applied, dry or not."""
+
+    def __init__(self, answer: Exception | None = None) -> None:
+        super().__init__()
+        self._answer = answer
+
+    async def find(self, path: str, **query: str) -> Object | None:
+        """Return nothing."""
+        return None
+
+    async def apply(self, path: str, body: Object, manager: str, **query: str) -> Object:
+        """Take an object, unless it is a Job that is refused."""
+        if self._answer and path == JOB.path("default", "flights"):
+            raise self._answer
+        return await super().apply(path, body, manager, **query)
+
+
+def run(
+    client: OneJob,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    adl: Adl | None = None,
+) -> Any:
+    """Run a command with an application, else one whose `read` and `clean` are one stage."""
 
     @asynccontextmanager
     async def connected(_: object) -> AsyncIterator[Cluster]:
@@ -105,7 +152,8 @@ def run(client: OneJob, folder: Path, monkeypatch: pytest.MonkeyPatch, command: 
     monkeypatch.setattr(_plan, "connected", connected)
     monkeypatch.setattr(_submit, "connected", connected)
     file = folder / "flights.zip"
-    file.write_bytes(_zip({ADL_FILE: stateful().model_dump_json(by_alias=True).encode()}))
+    described = (adl or stateful()).model_dump_json(by_alias=True)
+    file.write_bytes(_zip({ADL_FILE: described.encode()}))
     return CliRunner().invoke(app, [command, str(file)])
 
 
@@ -127,6 +175,81 @@ def test_a_job_that_may_not_be_looked_into_is_submitted(
     client = OneJob(hidden=True)
     run(client, tmp_path, monkeypatch, "submit")
     assert JOB.path("default", "flights") in client.stored
+
+
+@pytest.mark.parametrize("method", ["find", "get", "apply"])
+def test_an_api_server_in_trouble_leaves_no_check_out(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without them the bundle of a job that runs would be replaced by one that is refused."""
+
+    async def troubled(*_: object, **__: object) -> Object:
+        raise ApiError(503, "ServiceUnavailable", "try again")
+
+    client = OneJob()
+    monkeypatch.setattr(client, method, troubled)
+    result = run(client, tmp_path, monkeypatch, "submit")
+    assert "503 ServiceUnavailable: try again" in result.output
+    assert client.stored == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Forbidden(403, "Forbidden", "a policy says no"), "a policy says no"),
+        (
+            NotFound(404, "NotFound", "the server could not find the requested resource"),
+            "install the operator first",
+        ),
+    ],
+)
+def test_no_bundle_is_left_behind_by_a_job_that_is_not_taken(
+    answer: ApiError, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = NoJob(answer)
+    result = run(client, tmp_path, monkeypatch, "submit")
+    assert result.exit_code == 1
+    assert why in " ".join(result.output.split())
+    assert client.stored == []
+
+
+def test_a_new_job_is_checked_as_the_operator_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it is submitted, only its status says that it never runs."""
+    whole = application()
+    read, clean, work, show = whole.operators
+    for adl, why in (
+        (whole.model_copy(update={"operators": [read, clean, work]}), "has no sink"),
+        (
+            whole.model_copy(
+                update={
+                    "operators": [read, clean, work, show.model_copy(update={"inputs": ["rows"]})]
+                }
+            ),
+            "region work has no operator that leads to a sink",
+        ),
+    ):
+        client = NoJob()
+        result = run(client, tmp_path, monkeypatch, "submit", adl)
+        assert result.exit_code == 1
+        assert why in " ".join(result.output.split())
+        assert client.stored == []
+    client = NoJob()
+    run(client, tmp_path, monkeypatch, "submit")
+    assert client.stored[-1] == JOB.path("default", "flights")
+
+
+def test_a_job_that_was_never_planned_is_checked_as_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was submitted before it was refused."""
+    monkeypatch.setattr("tests.sdk.test_cli_refusal.stages", tuple)
+    client = OneJob()
+    without = application().model_copy(update={"operators": application().operators[:3]})
+    result = run(client, tmp_path, monkeypatch, "submit", without)
+    assert "has no sink" in " ".join(result.output.split())
+    assert client.stored == []
 
 
 def test_nothing_is_submitted_onto_a_job_that_goes(

@@ -5,6 +5,7 @@ import math
 import socket
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +279,18 @@ def test_empty_region() -> None:
     assert "is empty" in only_error(app, sg.InvalidArgument).problem
 
 
+def test_a_region_without_with_is_empty() -> None:
+    """What is written behind it would run outside of it, and spread nothing."""
+    app, flights = application()
+    expected = here() + 1
+    app.parallel("region", key="carrier", max_width=2)
+    app.kafka_sink("late", input=flights, topic="late")
+    error = only_error(app, sg.InvalidArgument)
+    assert line(error) == expected
+    assert error.problem == "region 'region' is empty"
+    assert "`with app.parallel(...):`" in error.remedy
+
+
 def test_source_inside_a_region() -> None:
     """An outside topic is not partitioned by the region's key groups."""
     app = sg.Application("flights")
@@ -431,6 +444,27 @@ def test_what_is_no_stream_is_refused_at_once() -> None:
     settings: Any = {"max_width": 3}
     with pytest.raises(TypeError, match=r"use sg\.Autoscaling"):
         app.parallel("region", key="carrier", max_width=4, autoscaling=settings)
+    assert app.graph.regions == []
+    conditions: Any = ["late", "early"]
+    with pytest.raises(TypeError, match=r"give each stream its condition, as in outputs=\{"):
+        app.split("lateness", input="flights", outputs=conditions)
+
+
+@pytest.mark.parametrize("name", ["source", "operator", "sink"])
+def test_a_decorator_without_parentheses_says_how_it_is_written(name: str) -> None:
+    app, _ = application()
+    with pytest.raises(TypeError, match=rf"write @app\.{name}\(\.\.\.\)"):
+        getattr(app, name)(no_parameter)
+
+
+def test_a_function_without_a_name_needs_a_uid() -> None:
+    app, flights = application()
+    late = partial(lambda least, rows: rows.where(f"delay > {least}"), 9)
+    with pytest.raises(TypeError, match=r"has no name that the operator could have: .*uid="):
+        app.operator(inputs=flights)(late)
+    stream = app.operator(inputs=flights, uid="late")(late)
+    assert stream.name == "late"
+    assert check(app.graph) == []
 
 
 @pytest.mark.parametrize("name", [None, 3, ["flights"]])

@@ -25,6 +25,7 @@ from streamgraft_common import names
 from streamgraft_common.bundle import ADL_FILE
 from streamgraft_common.kube import (
     ApiError,
+    Forbidden,
     Invalid,
     KubeClient,
     KubeConfig,
@@ -357,3 +358,17 @@ def test_a_job_that_the_cluster_would_not_take_replaces_none(
     assert of_bundle["name"] == "flights-bundle"
     assert of_job["generateName"] == "flights-"
     assert "name" not in of_job
+
+
+def test_a_new_job_that_is_not_taken_leaves_no_bundle_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = without_application(tmp_path)
+    client.job = None
+
+    async def refusing(path: str, body: Object, manager: str, **query: str) -> Object:
+        assert (path, query) == (JOB.path("default", "flights"), {"dryRun": "All"})
+        raise Forbidden(403, "Forbidden", "a policy says no")
+
+    monkeypatch.setattr(client, "apply", refusing)
+    assert "a policy says no" in refused(client, monkeypatch)

@@ -357,7 +357,7 @@ app.add_typer(explain, name="explain")
 @explain.command("region")
 def explain_region(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of the ParallelRegion: JOB-REGION.")],
+    name: options.RegionObject,
     output_format: options.Output = "text",
     namespace: options.Namespace = None,
 ) -> None:

@@ -23,6 +23,9 @@ Namespace: TypeAlias = Annotated[
 Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Wait until it is done.")]
 Timeout: TypeAlias = Annotated[float, typer.Option(min=1, help="Seconds to wait.")]
 Job: TypeAlias = Annotated[str, typer.Argument(help="Name of the job.", callback=_checked)]
+RegionObject: TypeAlias = Annotated[
+    str, typer.Argument(help="Name of the ParallelRegion: JOB-REGION.", callback=_checked)
+]
 Savepoint: TypeAlias = Annotated[
     str, typer.Argument(help="Name of the savepoint.", callback=_checked)
 ]

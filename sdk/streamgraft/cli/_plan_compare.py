@@ -47,6 +47,8 @@ class Outlook:
     submission: Submission
     exists: bool
     """Whether the job exists, so that changes are changes of something."""
+    operators: frozenset[str]
+    """Those that run, as far as the job has been planned before."""
     pes: tuple[PePlan, ...]
     regions: tuple[PlannedRegion, ...]
     settings: PodSettings
@@ -92,6 +94,7 @@ def outlook(submission: Submission, job: RunningJob | None) -> Outlook:
     return Outlook(
         submission=submission,
         exists=job is not None,
+        operators=job.operators if job else frozenset(),
         pes=tuple(
             PePlan(
                 new.get(pe_id) or old[pe_id].metadata,

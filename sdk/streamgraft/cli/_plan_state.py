@@ -59,6 +59,11 @@ class RunningJob:
     """What the operator would give its pods behind an edit, where the job names none."""
 
     @property
+    def operators(self) -> frozenset[str]:
+        """The operators of the graph that was submitted last."""
+        return frozenset(name for stage in self.stages for name in stage.operators)
+
+    @property
     def widths(self) -> dict[str, int]:
         """The widths that are wanted now; resubmission keeps them."""
         return {name: region.width for name, region in self.regions.items()}

@@ -9,10 +9,11 @@ from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._plan_compare import Outlook, outlook
 from streamgraft.cli._plan_state import RunningJob, edited, running
+from streamgraft.cli._resubmitted import others_operators
 from streamgraft_common.adl import Adl
 from streamgraft_common.bundle import read_bundle
 from streamgraft_common.edits import EditRefused, allow
-from streamgraft_common.kube import ApiError
+from streamgraft_common.kube import ApiError, Forbidden
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB
 from streamgraft_operator.graph import GraphError, Submission
@@ -38,7 +39,7 @@ async def refuse_deleted(cluster: Cluster, name: str) -> None:
     is applied tells."""
     try:
         job = await cluster.client.find(JOB.path(cluster.namespace, name))
-    except ApiError:
+    except Forbidden:
         return
     if job is not None:
         check_stays(job)
@@ -46,11 +47,17 @@ async def refuse_deleted(cluster: Cluster, name: str) -> None:
 
 def check_edit(plan: Outlook) -> None:
     """Raise CommandError if state or positions of a job that runs would be lost."""
+    submission = plan.submission
     try:
-        spec = plan.submission.spec
-        allow(plan.outcomes, spec.drop_state, spec.changed_streams)
+        allow(plan.outcomes, submission.spec.drop_state, submission.spec.changed_streams)
     except EditRefused as error:
-        raise refused(error) from error
+        why = refused(error)
+        if not (others := others_operators(plan.operators, submission.bundle.adl)):
+            raise why from error
+        raise CommandError(
+            f"job {submission.job} runs another application (it has the operators"
+            f" {', '.join(others)}): give this one a name of its own with --name; {why}"
+        ) from error
 
 
 async def parameters_of(
@@ -63,34 +70,36 @@ async def parameters_of(
         if await cluster.client.find(JOB.path(cluster.namespace, name)) is None:
             return asked
         return (await edited(cluster, name, dict(spec), adl)).parameters
-    except (ApiError, ValidationError):
+    except (ApiError, ValidationError) as error:
+        if isinstance(error, ApiError) and error.passes:
+            raise
         return asked  # what is wrong is told by what follows
 
 
 async def check_submission(
     cluster: Cluster, name: str, data: bytes, spec: dict[str, Any]
 ) -> RunningJob | None:
-    """Return the job that runs, as far as there is one and we may see it.
+    """Return the job as it was, as far as there is one and we may see it.
 
-    Raises CommandError if it can't become this. Of one that does not run yet the operator tells.
+    Raises CommandError if the operator would refuse this: for a new job as well, of which nobody
+    would hear it after the submission.
     """
+    bundle = read_bundle(data)
     try:
         job = await running(cluster, name)
-    except (ApiError, ValidationError):
+        asked = await edited(cluster, name, spec, bundle.adl)
+    except (Forbidden, ValidationError):
         return None
-    if job is None or not job.stages:
-        return job
-    bundle = read_bundle(data)
     submission = Submission(
         namespace=cluster.namespace,
         job=name,
         uid="",
-        spec=await edited(cluster, name, spec, bundle.adl),
+        spec=asked,
         bundle=bundle,
         bootstrap_servers="",
     )
     try:
-        check_edit(outlook(job.placed(submission), job))
+        check_edit(outlook(job.placed(submission) if job else submission, job))
     except GraphError as error:
         raise refused(error) from error
     return job

@@ -113,6 +113,8 @@ async def _restore(target: Target, restore: Restore, seconds: float, wait: bool)
             raise CommandError(f"there is a job {name} already: choose another name, or cancel it")
         if exists:
             await _tried(cluster, name, spec, data if file is None else None, bundle.digest)
+        else:
+            await apply(cluster, name, spec, bundle.digest, dryRun="All")
         replaced = f"{name} in {cluster.place}" if exists else None
         _announce(notes(status, work, spec), replaced, yes=restore.yes)
         with _replacing(name, restore, data) if exists else nullcontext():

@@ -1,6 +1,6 @@
 """What `submit` says of a job that was there before: what changes, and what is no longer set."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from streamgraft.cli._plan_state import RunningJob
 from streamgraft_common.adl import Adl
@@ -10,7 +10,7 @@ from streamgraft_operator.graph.transforms import without_dead_operators
 
 def submitted(job: str, place: str, before: RunningJob | None, adl: Adl) -> str:
     """Return the line that says what was submitted; `before`: the job as it was, if it is known."""
-    if not (old := _operators(before)):
+    if not (old := before.operators if before else frozenset()):
         return f"Job {job} submitted to {place}"
     new = _running_operators(adl)
     counts = {"added": len(new - old), "removed": len(old - new)}
@@ -26,10 +26,9 @@ def warnings(
     """Yield what is probably not meant; `values`: those that are set from now on."""
     if before is None:
         return
-    old = _operators(before)
-    if old and not old & _running_operators(adl):
+    if others := others_operators(before.operators, adl):
         yield (
-            f"job {job} was another application: none of its operators ({', '.join(sorted(old))})"
+            f"job {job} was another application: none of its operators ({', '.join(others)})"
             " is left; --name gives this one a job of its own"
         )
     for name, value in before.spec.parameters.items():
@@ -40,8 +39,9 @@ def warnings(
             )
 
 
-def _operators(job: RunningJob | None) -> set[str]:
-    return {name for stage in (job.stages if job else ()) for name in stage.operators}
+def others_operators(old: Collection[str], adl: Adl) -> list[str]:
+    """Return the operators that a job had if none of them is left: it was another application."""
+    return sorted(old) if old and _running_operators(adl).isdisjoint(old) else []
 
 
 def _running_operators(adl: Adl) -> set[str]:

@@ -108,8 +108,12 @@ def job_spec(
 
 def read_request(request: Request) -> tuple[bytes, Adl]:
     """Return the bundle that is meant, built for its parameters if need be, and its description."""
-    if not request.application.is_file():
+    if not request.application.exists():
         raise CommandError(f"{request.application}: there is no such file")
+    if not request.application.is_file():
+        raise CommandError(
+            f"{request.application}: name the Python file that holds the application, or its bundle"
+        )
     if request.application.suffix == ".py":
         values = dict(pairs("--param", request.parameters))
         bundle = built(request.application, request.include, values)
@@ -178,6 +182,8 @@ async def _submit(
         values = await parameters_of(cluster, job, spec, read_bundle(data).adl)
         data = built_again(request, read_bundle(data).adl, values) or data
         bundle = read_bundle(data)
+        # Nothing is stored, and no bundle replaced, of a Job that the API server would not take.
+        await apply(cluster, job, spec, bundle.digest, dryRun="All")
         before = await check_submission(cluster, job, data, spec)
         for warning in warnings(job, before, bundle.adl, values):
             output.warn(warning)
@@ -234,12 +240,15 @@ def manifest(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) -> O
     return JOB.manifest(job, cluster.namespace, pinned, annotations=submitted)
 
 
-async def apply(cluster: Cluster, job: str, spec: dict[str, Any], digest: str) -> Object:
+async def apply(
+    cluster: Cluster, job: str, spec: dict[str, Any], digest: str, **query: str
+) -> Object:
     """Apply a Job that runs the bundle with this sha256. Raises CommandError for one that goes: it
     takes what is applied, and goes all the same."""
     body = manifest(cluster, job, spec, digest)
     try:
-        applied = await cluster.client.apply(JOB.path(cluster.namespace, job), body, MANAGER)
+        path = JOB.path(cluster.namespace, job)
+        applied = await cluster.client.apply(path, body, MANAGER, **query)
     except NotFound as error:
         if not_installed(error):
             raise CommandError(
