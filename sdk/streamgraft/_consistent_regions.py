@@ -115,6 +115,11 @@ class ConsistentRegions(Declaring):
         self, sink: Callable[..., None] | str, moment: Literal["prepare", "commit"]
     ) -> Callable[[CutFunction], CutFunction]:
         location, name = caller(), self._operator_name(sink)
+        if callable(sink) and all(item.function != sink for item in self.graph.operators):
+            self._reject(
+                f"on_{moment} is given {name!r}, which is no sink's function",
+                f"write @app.on_{moment}(SINK), with the function or the name of a sink above it",
+            )
 
         def declare(function: CutFunction) -> CutFunction:
             node = CutFunctionNode(name, moment, function, location)

@@ -837,6 +837,21 @@ def test_what_is_never_called_at_a_cut() -> None:
     assert "it is no sink function" in str(only_error(app, sg.InvalidArgument))
 
 
+def test_a_function_of_a_cut_names_its_sink() -> None:
+    """Without, what it decorates is taken for the sink, and never called."""
+    app, _ = committing()
+    expected = here() + 2
+
+    @app.on_commit
+    def publish(batch: DataFrame, batch_id: int) -> None:
+        raise AssertionError
+
+    error = only_error(app, sg.InvalidArgument)
+    assert line(error) == expected
+    assert error.problem == "on_commit is given 'publish', which is no sink's function"
+    assert "write @app.on_commit(SINK)" in error.remedy
+
+
 def test_what_is_prepared_has_to_be_committed() -> None:
     """An edit that takes only `on_commit` away is refused at the build: what was put aside before
     it would never be final."""
