@@ -13,6 +13,9 @@ from streamgraft_common.resources.savepoint import SavedStage
 from streamgraft_common.state_plans import has_foreign_tables
 from streamgraft_common.text import listed
 
+VARIABLES = "transformWithState"
+"""How Spark calls operators whose tables are the variables of a processor, each by its name."""
+
 Compared = Callable[[Sequence[StateColumn]], list[str]]
 """What counts of a table's columns."""
 
@@ -39,6 +42,9 @@ def _difference(old: SavedStage, new: SavedStage, compared: Compared) -> tuple[s
 
 
 def _changed(old: Sequence[StateTable], new: Sequence[StateTable], compared: Compared) -> str:
+    if all(item.operator.startswith(VARIABLES) for item in (*old, *new)):
+        known = {item.name for item in old}
+        new = [item for item in new if item.name in known]  # Spark adds variables to what is there
     before, now = ([f"{item.operator} {item.name}".rstrip() for item in it] for it in (old, new))
     if before != now:
         return f"consists of {listed(before)}, and would of {listed(now)}"

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from streamgraft._graph import OutputMode
 from streamgraft_common.adl import StateColumn, StateTable
 
+_STATE = "state"
 _DEFAULT = "default"
 """Spark's name of a store that needs none."""
 _NO_TIME = '{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
@@ -28,14 +29,18 @@ def state_tables(frame: DataFrame, mode: OutputMode) -> list[StateTable]:
     """
     with tempfile.TemporaryDirectory(prefix="streamgraft-state-") as folder:
         plan_first_batch(frame, mode, Path(folder))
-        return list(_read(frame, Path(folder)))
+        return list(_read(frame, Path(folder) / _STATE))
 
 
 def plan_first_batch(frame: DataFrame, mode: OutputMode, folder: Path) -> None:
-    """Plan the first batch of a query whose state is in a folder.
+    """Plan the first batch of a query whose checkpoint is a folder.
 
     Raises PySparkException if the state that is there has another schema.
     """
+    # What transformWithState has kept before is looked for if this batch is known to be planned.
+    planned = folder / "offsets"
+    planned.mkdir(exist_ok=True)
+    (planned / "0").touch()
     session: Any = frame.sparkSession
     jvm: Any = session._jvm
     streaming = jvm.org.apache.spark.sql.execution.streaming
@@ -46,7 +51,7 @@ def plan_first_batch(frame: DataFrame, mode: OutputMode, folder: Path) -> None:
         session._jsparkSession,
         query.analyzed(),
         modes.Update() if mode == "update" else modes.Append(),
-        f"file:{folder}",
+        f"file:{folder / _STATE}",
         jvm.java.util.UUID.randomUUID(),  # the query's id, and that of its run
         jvm.java.util.UUID.randomUUID(),
         0,  # the batch, and the metadata of the one before

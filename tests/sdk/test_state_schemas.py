@@ -1,12 +1,15 @@
 """What a build finds out of state is what Spark would refuse, and more."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from streamgraft._schemas import empty_stream, parse
 from streamgraft._state_schemas import plan_first_batch, state_tables
@@ -78,6 +81,55 @@ def test_a_change_of_state_is_seen_before_spark_refuses_it(
     elif name != "other operator":
         assert not retyped(old, new)
         plan_first_batch(changed(rows), "update", tmp_path)
+
+
+class Kept(StatefulProcessor):
+    """Keeps values in state variables (name -> schema)."""
+
+    def __init__(self, variables: dict[str, str]) -> None:
+        self._variables = variables
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        for name, schema in self._variables.items():
+            handle.getValueState(name, schema)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+        yield pd.DataFrame({"user": [key[0]]})
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+VARIABLES: dict[str, tuple[dict[str, str], str]] = {
+    "same": ({"seen": "n int"}, ""),
+    "more": ({"seen": "n int", "last": "page string"}, ""),
+    "less": ({"last": "page string"}, "and would of none"),
+    "other type": ({"seen": "n string"}, "would hold (n string)"),
+    "other name": ({"seen": "m int"}, "would hold (m int)"),
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_state_variables_of_a_processor_are_tables(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """Spark takes more of them; what it would refuse at the start is seen before."""
+    variables, reported = VARIABLES[name]
+    rows = empty_stream(spark, parse(spark, SCHEMA)).groupBy("user")
+
+    def kept(variables: dict[str, str]) -> DataFrame:
+        return rows.transformWithStateInPandas(Kept(variables), "user string", "update", "none")
+
+    before, now = kept({"seen": "n int"}), kept(variables)
+    old, new = (stage(state_tables(frame, "update")) for frame in (before, now))
+    assert reported in remade(old, new)[1]
+    assert bool(remade(old, new)[0]) == bool(reported)
+    plan_first_batch(before, "update", tmp_path)
+    if name == "other type":
+        with pytest.raises(PySparkException, match="STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"):
+            plan_first_batch(now, "update", tmp_path)
+    else:
+        plan_first_batch(now, "update", tmp_path)
 
 
 def test_a_join_has_tables_of_both_sides(spark: SparkSession) -> None:
