@@ -19,7 +19,7 @@ FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 10.0
 QUIET_SECONDS = 5.0
 """A watch that held so long was a good one, though it had nothing to tell."""
-_REMEDIES = {
+_REMEDIES: dict[type[Exception], str] = {
     NotFound: " (its definition is missing: `helm upgrade`, or apply deploy/crds of this release)",
     Forbidden: " (the role lacks it: `helm upgrade`, or apply the roles of this release)",
 }
