@@ -89,7 +89,9 @@ OPERATOR = (
     Rule("", ("events",), ("create", "get", "patch")),
     # It gives the account of a job's pods the role streamgraft-pe, and no other role.
     Rule("", ("serviceaccounts",), ("create",)),
+    Rule("", ("serviceaccounts",), ("get",), only=(names.SERVICE_ACCOUNT_PE,)),
     Rule(_RBAC, ("rolebindings",), ("create",)),
+    Rule(_RBAC, ("rolebindings",), ("get",), only=(names.SERVICE_ACCOUNT_PE,)),
     Rule(_RBAC, ("clusterroles",), ("bind",), only=(names.SERVICE_ACCOUNT_PE,)),
 )
 

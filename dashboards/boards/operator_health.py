@@ -6,7 +6,7 @@ from dashboards.replicas import replicas
 _NOW = (
     Panel(
         "Leaders",
-        "Replicas that hold the lease: one.",
+        "Replicas that hold the lease and have read everything: one.",
         "short",
         (Query("sum(streamgraft_operator_leading) or vector(0)", "leading"),),
         least=1,

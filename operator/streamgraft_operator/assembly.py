@@ -111,6 +111,7 @@ async def _run(client: KubeClient, settings: Settings, stopping: asyncio.Event) 
             recorder = group.create_task(context.recorder.run())
             await context.caches.synced()
             log.info("caches are filled, %d controllers start", len(loops))
+            metrics.LEADING.set(1)
             async with asyncio.TaskGroup() as running:
                 for loop in loops:
                     running.create_task(loop.run(stopping))
@@ -118,6 +119,7 @@ async def _run(client: KubeClient, settings: Settings, stopping: asyncio.Event) 
             recorder.cancel()
             caches.cancel()
     finally:
+        metrics.LEADING.set(0)
         context.external_calls.close()
         for collector in collectors:
             metrics.REGISTRY.unregister(collector)

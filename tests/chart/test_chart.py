@@ -333,8 +333,32 @@ async def test_installed_upgraded_and_uninstalled(api_server: Setting) -> None:
         # The next release takes over what was kept, and brings its own Kafka and Prometheus.
         succeeds("install", *release[:-4], *OWN)
         await pods_are_restricted(client, {"operator", "metrics-adapter", "kafka", "prometheus"})
+        await volumes_stay(client, *release[:-4], *OWN)
         succeeds("uninstall", "streamgraft", *where)
         assert await left_over(client) == []
+
+
+async def volumes_stay(client: KubeClient, *release: str) -> None:
+    """Kubernetes refuses other values of claims, and the chart says what to do about it."""
+    held = (*release, "--set", "checkpoints.createClaimsIn={default},checkpoints.size=10Gi")
+    succeeds("upgrade", *held)
+    succeeds("upgrade", *held)
+    for other in ("size=5Gi", "storageClassName=other", "accessModes={ReadWriteOnce}"):
+        done = helm("upgrade", *held, "--set", f"checkpoints.{other}")
+        assert "kubectl delete pvc streamgraft-checkpoints -n default" in done.stderr
+    for program, values in (("prometheus", "prometheus"), ("kafka", "kafka.broker")):
+        name, larger = f"streamgraft-{program}", (*held, "--set", f"{values}.size=20Gi")
+        done = helm("upgrade", *larger)
+        assert f"kubectl patch pvc data-{name}-0" in done.stderr
+        assert f"kubectl delete statefulset {name}" in done.stderr
+        done = helm("upgrade", *held, "--set", f"{values}.storageClassName=other")
+        assert f"kubectl delete pvc/data-{name}-0 pod/{name}-0" in done.stderr
+        path = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/{name}"
+        await client.delete(path)
+        succeeds("upgrade", *larger)
+        (volume,) = (await client.get(path))["spec"]["volumeClaimTemplates"]
+        assert volume["spec"]["resources"]["requests"]["storage"] == "20Gi"
+        held = larger
 
 
 async def authority(client: KubeClient) -> str:

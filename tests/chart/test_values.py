@@ -143,6 +143,24 @@ def test_notes_say_that_alerts_lead_nowhere() -> None:
     assert "runbookUrl" not in notes(*NEEDED)
 
 
+def test_pods_name_the_volumes_that_a_node_may_take_with_it() -> None:
+    """Otherwise the cluster autoscaler keeps their nodes for ever. Other annotations stay."""
+    programs = ("operator", "adapter")
+    values = (f"{program}.podAnnotations.a=b" for program in programs)
+    items = bare(*OWN, *(part for value in values for part in ("--set", value)))
+    for item in (*named(items, "Deployment").values(), *named(items, "StatefulSet").values()):
+        template = item["spec"]["template"]
+        found = template["metadata"]["annotations"]
+        local = [each["name"] for each in template["spec"]["volumes"] if "emptyDir" in each]
+        told = found.get("cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes", "")
+        assert told == ",".join(local), item["metadata"]["name"]
+        assert (item["kind"] == "Deployment") == (found.get("a") == "b")
+    own = "cluster-autoscaler\\.kubernetes\\.io/safe-to-evict-local-volumes=others"
+    found = named(rendered("--set", f"operator.podAnnotations.{own}"), "Deployment")
+    operator = found["streamgraft-operator"]["spec"]["template"]["metadata"]["annotations"]
+    assert list(operator.values()) == ["others"]
+
+
 def test_set_gives_labels_and_annotations_that_kubernetes_takes() -> None:
     """Helm reads what looks like a number or a boolean as one."""
     values = [

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import uvicorn
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgraft_local import pki
@@ -141,6 +143,61 @@ async def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path)
         with pytest.raises(ssl.SSLCertVerificationError):
             async with Client(server, old):
                 pass
+
+
+def save(folder: Path, authority: pki.Issued, key_type: str) -> bytes:
+    """Write a serving certificate with a key of this type; return it (DER)."""
+    key = (
+        ec.generate_private_key(ec.SECP256R1())
+        if key_type == "EC"
+        else rsa.generate_private_key(65537, 2048)
+    )
+    like = pki.issue(authority, HOST, hosts=[HOST]).certificate
+    builder = x509.CertificateBuilder(
+        like.issuer, like.subject, key.public_key(), x509.random_serial_number()
+    )
+    builder = builder.not_valid_before(like.not_valid_before_utc)
+    builder = builder.not_valid_after(like.not_valid_after_utc)
+    names = like.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    certificate = builder.add_extension(names, critical=False).sign(authority.key, hashes.SHA256())
+    (folder / "tls.crt").write_bytes(certificate.public_bytes(Encoding.PEM))
+    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "tls.key").unlink(missing_ok=True)
+    (folder / "tls.key").write_bytes(key.private_bytes(*form))
+    return certificate.public_bytes(Encoding.DER)
+
+
+def shown(server: Server, trusted: pki.Issued, newest: ssl.TLSVersion, *, named: bool) -> bytes:
+    """Return the certificate (DER) that a client gets, who may not say which host it wants."""
+    context = ssl.create_default_context(cadata=pem(trusted))
+    context.maximum_version = newest
+    context.check_hostname = named
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname=HOST if named else None) as connection,
+    ):
+        return connection.getpeercert(binary_form=True) or b""
+
+
+@pytest.mark.parametrize("before", ["EC", "RSA"])
+@pytest.mark.parametrize("after", ["EC", "RSA"])
+async def test_a_key_of_any_type_replaces_one_of_any(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    """OpenSSL keeps one certificate per type, and clients take the one that they like best."""
+    authority, clients = pki.authority("one"), pki.authority("clients")
+    pki.issue(clients, "jane").save(tmp_path, "jane")
+    async with serving(tmp_path, authority) as server:
+        server.context.trust([pem(clients)])
+        for key_type in (before, after):
+            fresh = save(tmp_path, authority, key_type)
+            server.context.reload_certificate()
+            for newest in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+                for named in (True, False):
+                    got = await asyncio.to_thread(shown, server, authority, newest, named=named)
+                    assert got == fresh
+        async with Client(server, authority, tmp_path / "jane") as known:
+            assert await known.name() == "CN=jane"
 
 
 async def test_half_a_renewal_leaves_the_certificate_that_was(tmp_path: Path) -> None:

@@ -108,6 +108,19 @@ def test_definitions_are_compared_with_those_of_this_release(
     assert (code, states["Resource definitions"]) == (1, "bad")
 
 
+def test_definitions_of_helm_are_upgraded_by_helm(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = {"meta.helm.sh/release-name": "mine", "meta.helm.sh/release-namespace": "ours"}
+    installed = {path_of(item): deepcopy(item) for item in definitions()}
+    for item in installed.values():
+        item["metadata"]["annotations"] = owner
+    monkeypatch.setattr(ApiServer, "shown", SHOWN | installed)
+    result = CliRunner().invoke(app, ["--kubeconfig", str(kubeconfig), "doctor"])
+    assert "helm upgrade mine -n ours" in result.stdout
+    assert "kubectl apply" not in result.stdout
+
+
 def test_an_api_server_without_the_gates(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It refuses minReplicas 0, as Kubernetes 1.34 does, and drops tolerances. It keeps no HPA."""
     refusal = "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"

@@ -38,10 +38,12 @@ def condition(kind: str, status: str, **more: str) -> dict[str, str]:
     }
 
 
-def deployment(released: str = version("streamgraft")) -> dict[str, Any]:
+def deployment(released: str = version("streamgraft"), tag: str = "") -> dict[str, Any]:
     """Return the operator's Deployment, as the chart makes it."""
+    image = f"registry:5000/streamgraft:{tag or released}"
     volume = '--checkpoint-volume={"persistentVolumeClaim": {"claimName": "c"}}'
-    container = {"command": ["python", "-m", "streamgraft_operator", volume, "--lease=own"]}
+    command = ["python", "-m", "streamgraft_operator", volume, "--lease=own"]
+    container = {"image": image, "command": command}
     return {
         "metadata": {"labels": {"app.kubernetes.io/version": released}},
         "spec": {"template": {"spec": {"containers": [container]}}},
@@ -71,6 +73,7 @@ def facts(**changes: Any) -> Facts:
         "namespace": "n",
         "kinds": frozenset(kind.plural for kind in KINDS),
         "definitions": {"jobs.streamgraft.io": "1"},
+        "helm": "",
         "released": {"jobs.streamgraft.io": "1"},
         "system": "s",
         "deployment": deployment(),
@@ -116,7 +119,16 @@ def test_the_page_has_a_row_for_each_check() -> None:
         ({"version": "v1.30.9"}, "Kubernetes", "1.31 or newer"),
         ({"kinds": None}, "Resource definitions", "streamgraft up"),
         ({"kinds": frozenset({"jobs"})}, "Resource definitions", "deploy/crds"),
-        ({"definitions": {"jobs.streamgraft.io": "0"}}, "Resource definitions", "deploy/crds"),
+        (
+            {"definitions": {"jobs.streamgraft.io": "0"}},
+            "Resource definitions",
+            "kubectl apply --server-side -f deploy/crds",
+        ),
+        (
+            {"definitions": {"jobs.streamgraft.io": "0"}, "helm": "mine -n ours"},
+            "Resource definitions",
+            "helm upgrade mine -n ours, with the chart of this release",
+        ),
         (
             {"lease": {"spec": {"holderIdentity": "x", "renewTime": "2026-01-01T00:00:00Z"}}},
             "Operator",
@@ -179,6 +191,7 @@ def test_each_fault_is_shown_with_its_remedy(change: dict[str, Any], name: str, 
     ("change", "name"),
     [
         ({"deployment": deployment("9.9")}, "Version"),
+        ({"deployment": deployment(tag="9.9")}, "Version"),
         ({"claims": {"c": {"status": {"phase": "Pending"}}}}, "Checkpoint volume"),
         ({"api_services": {"external.metrics.k8s.io": Unseen.ABSENT}}, "external.metrics.k8s.io"),
         ({"api_services": {"custom.metrics.k8s.io": Unseen.HIDDEN}}, "custom.metrics.k8s.io"),
@@ -235,6 +248,20 @@ def test_the_installation_is_where_the_adapter_is() -> None:
     assert system_namespace(None) == "streamgraft-system"
     service = {"spec": {"service": {"namespace": "own", "name": "a"}}}
     assert system_namespace(service) == "own"
+
+
+def test_a_tag_that_an_upgrade_has_kept_is_told() -> None:
+    """The label is the chart's; what runs is the image's."""
+    (told,) = [c for c in checks(facts(deployment=deployment(tag="0.0.9"))) if c.name == "Version"]
+    assert "image is 0.0.9" in told.text
+    assert "--set image.tag=" in told.mend
+    pinned = deployment(tag=f"{version('streamgraft')}@sha256:{'0' * 64}")
+    assert all(check.state == "good" for check in checks(facts(deployment=pinned)))
+
+
+def test_an_operator_that_leads_while_a_definition_is_missing_is_not_called_good() -> None:
+    states = {check.name: check.state for check in checks(facts(kinds=frozenset({"jobs"})))}
+    assert states["Operator"] == "unknown"
 
 
 def test_a_lease_that_may_not_be_read_is_no_fault() -> None:

@@ -1,4 +1,4 @@
-"""Pods that the API server refuses: a quota, a limit range, pod security."""
+"""Pods that the API server refuses, and their account: a quota, a limit range, pod security."""
 
 from typing import Any
 
@@ -6,9 +6,11 @@ import pytest
 from tests.simulation.applications import Submission
 from tests.simulation.faults import crash_pod, submit
 from tests.simulation.savepoint_faults import is_healthy
+from tests.simulation.test_edits import accepted
 from tests.simulation.world import World
 
 from streamgraft_common.conditions import find
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube import Forbidden
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT, ProcessingElementStatus
@@ -16,18 +18,23 @@ from streamgraft_common.resources import JOB, PROCESSING_ELEMENT, ProcessingElem
 REFUSAL = 'pods "job-1" is forbidden: exceeded quota: small, requested: pods=1, used: pods=0'
 
 
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """A namespace whose quota is used up."""
-    world = World(1)
+def exhaust(world: World, plural: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use up the quota of a kind, which refuses what exists already as well."""
     create = world.server.create
 
     def refuse(place: Any, body: Any) -> Object:
-        if place.resource.plural == "pods":
+        if place.resource.plural == plural:
             raise Forbidden(403, "Forbidden", REFUSAL)
         return create(place, body)
 
     monkeypatch.setattr(world.server, "create", refuse)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A namespace in which there may be no more pods."""
+    world = World(1)
+    exhaust(world, "pods", monkeypatch)
     return world
 
 
@@ -55,6 +62,27 @@ def test_what_is_refused_is_told_by_the_pe_and_its_job(
         crash_pod(world)
         world.run(2.0)
         assert REFUSAL not in [status.message for status in statuses(world)]
+
+
+def test_an_account_that_is_refused_is_told_by_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it is there a quota that leaves no room for another does no harm."""
+    world = World(1)
+    with world.surroundings():
+        exhaust(world, "serviceaccounts", monkeypatch)
+        submit(world, Submission("job", stages=1, max_width=2, width=1))
+        world.operators.start()
+        world.run(60.0)
+        said = accepted(world)
+        assert (said["status"], said["reason"]) == ("False", "AccountRefused")
+        assert REFUSAL in said["message"]
+        assert world.objects(POD) == []
+        monkeypatch.undo()
+        world.run(120.0)
+        assert is_healthy(world, "job")
+        exhaust(world, "serviceaccounts", monkeypatch)
+        world.run(300.0)
+        assert accepted(world)["status"] == "True"
+        assert is_healthy(world, "job")
 
 
 def _created(status: ProcessingElementStatus) -> str | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from streamgraft_common.kube.client import KubeClient, Object
-from streamgraft_common.kube.errors import ApiError, Forbidden, Gone, Unreachable
+from streamgraft_common.kube.errors import ApiError, Forbidden, Gone, NotFound, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +19,10 @@ FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 10.0
 QUIET_SECONDS = 5.0
 """A watch that held so long was a good one, though it had nothing to tell."""
+_REMEDIES: dict[type[Exception], str] = {
+    NotFound: " (its definition is missing: `helm upgrade`, or apply deploy/crds of this release)",
+    Forbidden: " (the role lacks it: `helm upgrade`, or apply the roles of this release)",
+}
 
 Key = tuple[str, str]
 """(namespace, name); cluster-scoped objects have the namespace ""."""
@@ -71,6 +75,8 @@ class Store:
         self._listeners: list[Listener] = []
         self.answered = asyncio.Event()
         self.synced = asyncio.Event()
+        self.failure = ""
+        """The last one of list or watch, and what to do about it."""
 
     def get(self, key: Key) -> Object | None:
         """Return the object, or None."""
@@ -112,7 +118,8 @@ class Store:
                 listed = False
             except (ApiError, Unreachable) as error:
                 wanted = error.retry_after if isinstance(error, ApiError) else 0.0
-                log.warning("list/watch of %s: %s", self._path, error)
+                self.failure = f"{error}{_REMEDIES.get(type(error), '')}"
+                log.warning("list/watch of %s: %s", self._path, self.failure)
                 if isinstance(error, Forbidden):
                     self.answered.set()
             if self._delivered != heard or time.monotonic() - began > QUIET_SECONDS:

@@ -37,6 +37,11 @@ securityContext:
     type: RuntimeDefault
 {{- end -}}
 
+{{/* Annotations of a pod that has a volume `scratch` of its node, which the cluster autoscaler need not keep the node for. */}}
+{{- define "streamgraft.podAnnotations" -}}
+{{- include "streamgraft.strings" (merge (deepCopy .) (dict "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes" "scratch")) | trim -}}
+{{- end -}}
+
 {{/* Where the pods of a Deployment go: one replica per node if there are as many. They leave a node that is lost as soon as
      PEs do, which an operator has to start elsewhere; whoever sets a toleration of one of the taints decides himself. */}}
 {{- define "streamgraft.placement" -}}
@@ -106,7 +111,51 @@ http://streamgraft-prometheus.{{ .Release.Namespace }}.svc:9090
 {{- define "streamgraft.retentionSize" -}}
 {{- $room := mulf 0.8 (include "streamgraft.mebibytes" .size) | floor | int64 }}
 {{- if and .retentionSize (gt (include "streamgraft.mebibytes" .retentionSize | int64) $room) }}
-{{- printf "prometheus.retentionSize %s is more than 80 %% of prometheus.size %s (%dMB): its volume would fill, and regions would have no signals. Leave it empty for so much, or give it more room." .retentionSize .size $room | fail }}
+{{- printf "prometheus.retentionSize %s is more than 80 %% of prometheus.size %s (%dMB): its volume would fill, and regions would have no signals. Leave it empty for so much, or give it more room by prometheus.size; helm says how, where the volume exists." .retentionSize .size $room | fail }}
 {{- end }}
 {{- .retentionSize | default (printf "%dMB" $room) -}}
+{{- end -}}
+
+{{/* MiB of a quantity; nothing of one that is written in another way. */}}
+{{- define "streamgraft.knownMebibytes" -}}
+{{- if regexMatch "^[0-9]+([.][0-9]+)?[MGT]i?$" (toString .) }}{{ include "streamgraft.mebibytes" . }}{{ end -}}
+{{- end -}}
+
+{{/* Says what to do where values change what Kubernetes does not: of a claim all but a larger size. Those who only render
+     see no claims, and nothing is said. */}}
+{{- define "streamgraft.claimStays" -}}
+{{- with lookup "v1" "PersistentVolumeClaim" .namespace .name }}
+{{- $settings := $.settings }}
+{{- $size := .spec.resources.requests.storage }}
+{{- $class := .spec.storageClassName | default "" }}
+{{- $wanted := include "streamgraft.knownMebibytes" $settings.size }}
+{{- $held := include "streamgraft.knownMebibytes" $size }}
+{{- $smaller := and $wanted $held (lt (int64 $wanted) (int64 $held)) }}
+{{- $otherClass := and $settings.storageClassName (ne $settings.storageClassName $class) }}
+{{- if or $smaller $otherClass (ne (sortAlpha $settings.accessModes | join ",") (sortAlpha .spec.accessModes | join ",")) }}
+{{- printf "the claim %s in namespace %s exists, with accessModes {%s}, storageClassName %q and size %s, and can't get others, but a larger size where its class lets volumes grow. Set checkpoints.accessModes, .storageClassName and .size to these; or, if nothing in it is needed: kubectl delete pvc %s -n %s" $.name $.namespace (join "," .spec.accessModes) $class $size $.name $.namespace | fail }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Likewise for the volume of a StatefulSet, whose size it does not change either. */}}
+{{- define "streamgraft.volumeStays" -}}
+{{- with lookup "apps/v1" "StatefulSet" .namespace .name }}
+{{- $settings := $.settings }}
+{{- $spec := (index .spec.volumeClaimTemplates 0).spec }}
+{{- $size := $spec.resources.requests.storage }}
+{{- $class := $spec.storageClassName | default "" }}
+{{- $wanted := include "streamgraft.knownMebibytes" $settings.size }}
+{{- $held := include "streamgraft.knownMebibytes" $size }}
+{{- if or (and $wanted $held (ne $wanted $held)) (ne $settings.storageClassName $class) }}
+{{- $way := printf "kubectl delete statefulset %s -n %s --cascade=orphan" $.name $.namespace }}
+{{- if and (eq $settings.storageClassName $class) (gt (int64 $wanted) (int64 $held)) }}
+{{- $request := dict "spec" (dict "resources" (dict "requests" (dict "storage" $settings.size))) | toJson }}
+{{- $way = printf "if its class lets volumes grow: kubectl patch pvc data-%s-0 -n %s -p '%s', %s" $.name $.namespace $request $way }}
+{{- else }}
+{{- $way = printf "if nothing in it is needed: %s, kubectl delete pvc/data-%s-0 pod/%s-0 -n %s" $way $.name $.name $.namespace }}
+{{- end }}
+{{- printf "the StatefulSet %s in namespace %s exists, with a volume of size %s and storageClassName %q, and can't get another. Set %s.size and .storageClassName to these; or, %s, and upgrade again." $.name $.namespace $size $class $.values $way | fail }}
+{{- end }}
+{{- end }}
 {{- end -}}

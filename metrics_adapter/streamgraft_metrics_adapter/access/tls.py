@@ -128,8 +128,10 @@ def protocol(
 
 
 class ServerContext:
-    """The live SSLContext: authorities and the serving certificate may change while it serves.
+    """The SSLContext to listen with: authorities and the serving certificate may change meanwhile.
 
+    Each handshake goes on with the context of the present certificate. One context could not do for
+    all: it keeps a certificate per type of key, so one of another type would not replace the last.
     OpenSSL can only add authorities; one that was withdrawn is refused by the authenticator, which
     checks the issuer of every certificate against the present list.
     """
@@ -138,11 +140,9 @@ class ServerContext:
         self._files = certificate, key
         self._loaded: tuple[int, int] | None = None
         self._authorities: set[str] = set()
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        # Health probes come without a certificate.
-        self.context.verify_mode = ssl.CERT_OPTIONAL
-        self.context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        self.context = _context()
+        # OpenSSL calls it in every handshake, also of clients that name no server.
+        self.context.sni_callback = self._go_on
         self.reload_certificate()
 
     def reload_certificate(self) -> None:
@@ -154,10 +154,11 @@ class ServerContext:
         stamp = certificate.stat().st_mtime_ns, key.stat().st_mtime_ns
         if stamp == self._loaded:
             return
-        # OpenSSL takes a certificate before it looks at the key, and would then serve without one.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-        self.context.load_cert_chain(certificate, key)
-        self._loaded = stamp
+        fresh = _context()
+        fresh.load_cert_chain(certificate, key)
+        for bundle in self._authorities:
+            fresh.load_verify_locations(cadata=bundle)
+        self._present, self._loaded = fresh, stamp
         found = x509.load_pem_x509_certificate(certificate.read_bytes())
         telemetry.CERTIFICATE_EXPIRY.set(found.not_valid_after_utc.timestamp())
 
@@ -165,5 +166,17 @@ class ServerContext:
         """Accept client certificates of these authorities (PEM) from the next handshake on."""
         for bundle in bundles:
             if bundle and bundle not in self._authorities:
-                self.context.load_verify_locations(cadata=bundle)
+                self._present.load_verify_locations(cadata=bundle)
                 self._authorities.add(bundle)
+
+    def _go_on(self, session: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        session.context = self._present
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Health probes come without a certificate.
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context

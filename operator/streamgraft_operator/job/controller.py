@@ -25,7 +25,7 @@ from streamgraft_operator.certificates import CertificateError
 from streamgraft_operator.context import Context, owner_of
 from streamgraft_operator.graph import Change, GraphError, PlannedPe, Topology, diff
 from streamgraft_operator.job import checkpoints
-from streamgraft_operator.job.access import AccessKeeper
+from streamgraft_operator.job.access import AccessKeeper, AccountRefused
 from streamgraft_operator.job.brokers import check_brokers
 from streamgraft_operator.job.certificates import certify
 from streamgraft_operator.job.commands import report, tell
@@ -130,7 +130,8 @@ class JobController(Controller):
         if await self._rollback.carry_on(job):  # before a bundle is fetched, which would go, too
             return LOOK_AGAIN_SECONDS
         try:
-            await certify(self._context, job)  # before all that may refuse an edit
+            await self._access.ensure(key[0])  # before all that may refuse an edit
+            await certify(self._context, job)
             source = job_spec(job).bundle
             generation = job["metadata"]["generation"]
             await self._context.bundles.refresh(owner_of(job), source, generation)
@@ -154,7 +155,7 @@ class JobController(Controller):
             return await self._await(job, BUNDLE_AWAITED, message)
         except KafkaUnavailable as error:
             return await self._reject(job, KAFKA_UNAVAILABLE, str(error), "Unknown")
-        except (BundleError, CertificateError, NameTaken) as error:
+        except (AccountRefused, BundleError, CertificateError, NameTaken) as error:
             return await self._reject(job, error.reason, str(error))
         except GraphError as error:
             return await self._reject(job, GRAPH_INVALID, str(error))
@@ -187,7 +188,6 @@ class JobController(Controller):
             return COUNTED_SECONDS
         if problem and not is_true(status.conditions, SUBMITTED):
             return TOPICS_RETRY_SECONDS
-        await self._access.ensure(owner.namespace)
         await self._regions.plant(owner, expansion)
         await self._consistent_regions.plant(owner, expansion)
         await self._streams.plant(owner, expansion)

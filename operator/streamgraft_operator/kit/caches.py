@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 
 EVERYWHERE = ""
 
+UNLISTED_SECONDS = 30.0
+"""How often it is told what keeps the operator from beginning."""
+
 REFUSAL_SECONDS = 5.0
 """How long a namespace may be refused before it is left out: an API server that has just started
 does not know all rights yet."""
@@ -81,6 +84,7 @@ class Collection:
         self._listeners: list[Listener] = []
         self._metadata_only = metadata_only
         self._label = label
+        self.name = resource.qualified
 
     def get(self, key: Key) -> Object | None:
         """Return the newest known object, or None."""
@@ -140,6 +144,13 @@ class Collection:
         store = self._stores.get(namespace)
         return store is None or store.synced.is_set()
 
+    def unlisted(self) -> Iterator[str]:
+        """Tell where objects were not listed yet, and why."""
+        for namespace, store in self._stores.items():
+            if not store.synced.is_set():
+                place = f" in namespace {namespace}" if namespace else ""
+                yield f"{self.name}{place}: {store.failure or 'no answer yet'}"
+
     def _store(self, namespace: str) -> Store | None:
         return self._shown.get(namespace) or self._shown.get(EVERYWHERE)
 
@@ -191,6 +202,10 @@ class Caches:
     def __init__(self, client: KubeClient, namespaces: Sequence[str]) -> None:
         of = partial(Collection, client, namespaces=namespaces, withheld=bool(namespaces))
         self._settled = {namespace: asyncio.Event() for namespace in namespaces}
+        self._admitted = asyncio.Event()
+        """Whether there is anything to look after."""
+        if not namespaces:
+            self._admitted.set()
         self.jobs = of(JOB)
         self.processing_elements = of(PROCESSING_ELEMENT)
         self.regions = of(PARALLEL_REGION)
@@ -253,12 +268,28 @@ class Caches:
                 group.create_task(self._admit(namespace))
 
     async def synced(self) -> Self:
-        """Wait until everything was listed once, but for namespaces that must not be read."""
-        for collection in self.collections:
-            await collection.wait_synced(EVERYWHERE)
-        for settled in self._settled.values():
-            await settled.wait()
+        """Wait until everything was listed once, but for namespaces that must not be read.
+
+        While that is all of them it waits, and tells why.
+        """
+        telling = asyncio.ensure_future(self._tell_unlisted())
+        try:
+            for collection in self.collections:
+                await collection.wait_synced(EVERYWHERE)
+            for settled in self._settled.values():
+                await settled.wait()
+            await self._admitted.wait()
+        finally:
+            telling.cancel()
         return self
+
+    async def _tell_unlisted(self) -> None:
+        while True:
+            await asyncio.sleep(UNLISTED_SECONDS)
+            unlisted = [text for collection in self.collections for text in collection.unlisted()]
+            log.error(
+                "leading, but nothing is looked after before all is listed: %s", "; ".join(unlisted)
+            )
 
     async def _admit(self, namespace: str) -> None:
         """Show a namespace when all in it was listed; if it is refused nobody waits for it."""
@@ -268,10 +299,11 @@ class Caches:
             await asyncio.sleep(REFUSAL_SECONDS)
         if left_out := not self._is_synced(namespace):
             log.warning(
-                "namespace %s is left out, for the operator must not read all of it: if it exists,"
-                " bind the operator's role there again (`helm upgrade` does); if it is gone, take"
-                " it off the operator's namespaces",
+                "namespace %s is left out, for the operator must not list its %s: if it exists,"
+                " bind the operator's role of this release there (`helm upgrade` does); if it is"
+                " gone, take it off the operator's namespaces",
                 namespace,
+                ", ".join(it.name for it in self.collections if not it.is_synced(namespace)),
             )
             self._settled[namespace].set()
         for collection in self.collections:
@@ -280,6 +312,7 @@ class Caches:
             collection.admit(namespace)
         for collection in self.collections:
             collection.announce(namespace)
+        self._admitted.set()
         self._settled[namespace].set()
         if left_out:
             log.info("namespace %s can be read now, and is looked after", namespace)

@@ -67,7 +67,7 @@ PE_FAILURES = Counter(
 
 LEADING = Gauge(
     "streamgraft_operator_leading",
-    "1 while this replica holds the lease and writes, else 0.",
+    "1 while this replica holds the lease, has read everything and writes, else 0.",
     registry=REGISTRY,
 )
 

@@ -1,7 +1,7 @@
 """`streamgraft doctor`: whether a cluster has all that Streamgraft needs, and how to mend it."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from http import HTTPStatus
 
@@ -96,7 +96,8 @@ async def _examine(target: Target) -> list[Check]:
                 version=version["gitVersion"],
                 namespace=cluster.namespace,
                 kinds=kinds,
-                definitions=definitions,
+                definitions=None if definitions is None else _content_ids(definitions),
+                helm=_helm_release(definitions or {}),
                 released=released,
                 system=system,
                 deployment=deployment,
@@ -132,14 +133,27 @@ def _released() -> dict[str, str]:
     return {item["metadata"]["name"]: _content_id(item) for item in definitions()}
 
 
-async def _definitions(cluster: Cluster, wanted: Iterable[str]) -> dict[str, str] | None:
-    """Return the content ids of those that are installed; None if we may not read them."""
+async def _definitions(cluster: Cluster, wanted: Iterable[str]) -> dict[str, Object] | None:
+    """Return those that are installed, by name; None if we may not read them."""
     paths = {name: CUSTOM_RESOURCE_DEFINITION.path("", name) for name in wanted}
     found = await asyncio.gather(*(look(cluster, path) for path in paths.values()))
     if Unseen.HIDDEN in found:
         return None
     pairs = zip(paths, map(shown, found), strict=True)
-    return {name: _content_id(item) for name, item in pairs if item}
+    return {name: item for name, item in pairs if item}
+
+
+def _content_ids(definitions: Mapping[str, Object]) -> dict[str, str]:
+    return {name: _content_id(item) for name, item in definitions.items()}
+
+
+def _helm_release(definitions: Mapping[str, Object]) -> str:
+    """Return the release that installed any of them, as arguments of `helm`; empty: none did."""
+    for item in definitions.values():
+        annotations = item["metadata"].get("annotations") or {}
+        if release := annotations.get("meta.helm.sh/release-name"):
+            return f"{release} -n {annotations.get('meta.helm.sh/release-namespace')}"
+    return ""
 
 
 def _content_id(definition: Object) -> str:

@@ -71,6 +71,9 @@ class Facts:
     kinds: frozenset[str] | None
     definitions: Mapping[str, str] | None
     """Content ids of the definitions that are installed, by name; empty where one has none."""
+    helm: str
+    """Name and namespace of the Helm release that installed definitions, as arguments of `helm`;
+    empty: none did."""
     released: Mapping[str, str]
     """Those of this release."""
     system: str
@@ -97,7 +100,7 @@ def checks(facts: Facts) -> list[Check]:
     found = [_kubernetes(facts.version), _resources(facts)]
     if facts.kinds is None:
         return found
-    found.append(_operator(facts.lease, facts.system))
+    found.append(_operator(facts))
     found += _version(facts.deployment)
     used = any(_is_external(item) for item in facts.autoscalers)
     for group, item in facts.api_services.items():
@@ -126,8 +129,12 @@ def _resources(facts: Facts) -> Check:
     name = "Resource definitions"
     if facts.kinds is None:
         return Check(name, "bad", f"the API server does not know {names.API_VERSION}", _INSTALL)
-    apply = "apply deploy/crds of this release before its operator"
-    if missing := sorted({kind.plural for kind in KINDS} - facts.kinds):
+    apply, command = "apply deploy/crds of this release before its operator", ""
+    if facts.helm:  # it owns their fields, which nobody else can apply without a conflict
+        apply = f"helm upgrade {facts.helm}, with the chart of this release"
+    else:
+        command = ": `kubectl apply --server-side -f deploy/crds`"
+    if missing := _missing(facts.kinds):
         text = f"{', '.join(missing)} missing: they are of an older release"
         return Check(name, "bad", text, apply)
     all_kinds = f"{names.API_VERSION} with all {len(KINDS)} kinds"
@@ -142,7 +149,11 @@ def _resources(facts: Facts) -> Check:
     theirs = _release_of(facts.deployment)
     if theirs not in (None, version("streamgraft")):
         return Check(name, "unknown", text, f"let the command line of {theirs} look")
-    return Check(name, "bad", text, f"{apply}: `kubectl apply --server-side -f deploy/crds`")
+    return Check(name, "bad", text, apply + command)
+
+
+def _missing(kinds: frozenset[str]) -> list[str]:
+    return sorted({kind.plural for kind in KINDS} - kinds)
 
 
 def _release_of(deployment: Object | None) -> str | None:
@@ -150,11 +161,26 @@ def _release_of(deployment: Object | None) -> str | None:
     return labels.get("app.kubernetes.io/version")
 
 
+def _tag_of(deployment: Object | None) -> str | None:
+    """Return the tag of the operator's image; None if it has none, or it is not known."""
+    if deployment is None:
+        return None
+    (container, *_) = deployment["spec"]["template"]["spec"]["containers"]
+    name = container.get("image", "").partition("@")[0].rpartition("/")[2]
+    return name.partition(":")[2] or None
+
+
 def _version(deployment: Object | None) -> Iterator[Check]:
     theirs, ours = _release_of(deployment), version("streamgraft")
     if theirs is None:
         return
-    if theirs == ours:
+    if (tag := _tag_of(deployment)) not in (None, theirs):
+        mend = (
+            "if the tag is of an earlier release: helm upgrade with --set image.tag= (the chart's)"
+        )
+        text = f"the operator's image is {tag}, its chart {theirs}, this {ours}"
+        yield Check("Version", "unknown", text, mend)
+    elif theirs == ours:
         yield Check("Version", "good", f"{ours} here and there")
     else:
         mend = f"use the command line of {theirs}, or upgrade the release"
@@ -187,7 +213,8 @@ def _is_external(autoscaler: Object) -> bool:
     return any(metric["type"] == "External" for metric in metrics)
 
 
-def _operator(lease: Object | None, system: str) -> Check:
+def _operator(facts: Facts) -> Check:
+    lease, system = facts.lease, facts.system
     if lease is None:
         text = "its lease is not to be seen: no operator leads, or you may not read it"
         return Check("Operator", "unknown", text, f"kubectl get lease -n {system}")
@@ -197,6 +224,11 @@ def _operator(lease: Object | None, system: str) -> Check:
     if not holder or age > _LEASE_SECONDS:
         mend = f"kubectl logs -n {system} deployment/streamgraft-operator"
         return Check("Operator", "bad", f"nobody has led for {age:.0f} s", mend)
+    if _missing(facts.kinds or frozenset()):
+        text = (
+            f"{holder} leads; if it is of this release it does nothing before all kinds are there"
+        )
+        return Check("Operator", "unknown", text)
     return Check("Operator", "good", f"{holder} leads")
 
 

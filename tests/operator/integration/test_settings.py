@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from tests.operator.integration.world import World, application, bundle, condition
 
-from streamgraft_common.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME_CLAIM, POD, SECRET
+from streamgraft_common.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME_CLAIM, POD, SECRET, Kind
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import HOST_POOL, JOB, PROCESSING_ELEMENT
 
@@ -134,12 +134,14 @@ async def test_deleted_pe_comes_back_even_if_it_is_not_restartable(world: World)
     await world.job_in("Healthy")
 
 
-async def limited(world: World) -> str:
-    """Let nobody make a second Service; return the path of what forbids it."""
-    quotas = f"/api/v1/namespaces/{world.namespace}/resourcequotas"
-    quota = {"metadata": {"name": "few"}, "spec": {"hard": {"count/services": "1"}}}
-    await world.client.create(quotas, quota)
-    return f"{quotas}/few"
+async def limited(world: World, plural: str = "services") -> str:
+    """Let nobody make a second one; return the path of what forbids it."""
+    quotas = Kind("v1", "ResourceQuota", "resourcequotas")
+    hard = {f"count/{plural}": "1"}
+    quota = {"metadata": {"name": "few"}, "spec": {"hard": hard}}
+    await world.client.create(quotas.path(world.namespace), quota)
+    await world.eventually(quotas, "few", lambda item: item and item["status"]["used"])
+    return quotas.path(world.namespace, "few")
 
 
 async def test_submission_that_takes_too_long_is_rolled_back_and_repeated(world: World) -> None:
@@ -153,6 +155,27 @@ async def test_submission_that_takes_too_long_is_rolled_back_and_repeated(world:
     await world.client.delete(quota)
     job = await world.job_in("Healthy")
     assert job["status"]["submittedGeneration"] == job["metadata"]["generation"]
+
+
+async def test_an_account_that_may_not_be_made_is_told_and_one_that_is_there_is_seen(
+    world: World,
+) -> None:
+    """A namespace has an account from the beginning, so that a quota of one leaves no room."""
+    quota = await limited(world, "serviceaccounts")
+    await world.upload(bundle(application(world.namespace)))
+    await world.submit()
+    job = await world.job(lambda status: "exceeded quota" in status.get("message", ""))
+    told = condition(job, "Accepted")
+    assert (told["status"], told["reason"]) == ("False", "AccountRefused")
+    assert await world.names(POD) == []
+    await world.client.delete(quota)
+    await world.job_in("Healthy")
+
+    await limited(world, "serviceaccounts")
+    await world.client.delete(JOB.path(world.namespace, "job"))
+    await world.eventually(JOB, "job", lambda job: job is None)
+    await world.submit("second")
+    await world.job_in("Healthy", "second")
 
 
 class Shelf:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from streamgraft_common.kube import Forbidden, Gone, KubeClient, KubeConfig, store
+from streamgraft_common.kube import Forbidden, Gone, KubeClient, KubeConfig, NotFound, store
 from streamgraft_common.kube.client import Object
 from streamgraft_common.kube.store import Key
 from streamgraft_common.names import LABEL_JOB
-from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
+from streamgraft_common.resources import IMPORT, JOB, PROCESSING_ELEMENT, TEST_SUITE
 from streamgraft_operator import assembly
 from streamgraft_operator.kit import caches as kit
+from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.caches import Caches
 from streamgraft_operator.settings import Settings
 
@@ -26,12 +27,16 @@ class FakeClient(KubeClient):
         super().__init__(KubeConfig(server="http://127.0.0.1:1"))
         self.refused = {"/namespaces/b/"}
         """Parts of paths that must not be listed."""
+        self.undefined = set[str]()
+        """Paths of kinds that nobody has defined."""
 
     async def list(
         self, path: str, selectors: Mapping[str, str], *, metadata_only: bool = False
     ) -> Object:
         if any(part in path for part in self.refused):
             raise Forbidden(403, "Forbidden", f"{path} is forbidden")
+        if path in self.undefined:
+            raise NotFound(404, "NotFound", "the server could not find the requested resource")
         namespace = path.partition("/namespaces/")[2].partition("/")[0]
         metadata = {"name": "one", "namespace": namespace, "resourceVersion": "1"}
         spec = {"job": "one", "scaleTargetRef": {"kind": "Deployment", "name": "one"}}
@@ -71,6 +76,66 @@ async def test_a_namespace_that_is_refused_is_left_out(caplog: pytest.LogCapture
         assert caches.jobs.get(("b", "one")) is None
     (warning,) = [record.message for record in caplog.records if record.name == kit.log.name]
     assert warning.startswith("namespace b is left out")
+
+
+async def test_while_all_namespaces_are_refused_there_is_nothing_to_begin_with(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with a role of before, which lacks a kind: to say that all is well would be wrong."""
+    monkeypatch.setattr(kit, "REFUSAL_SECONDS", 0.05)
+    monkeypatch.setattr(kit, "UNLISTED_SECONDS", 0.2)
+    client = FakeClient()
+    client.refused = {"/testsuites"}
+    caches = Caches(client, ("a", "b"))
+    with run(caches), caplog.at_level(logging.WARNING, logger=kit.log.name):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(caches.synced(), 0.5)
+        client.refused = {"/namespaces/b/"}
+        await asyncio.wait_for(caches.synced(), 10)
+    told = [record.message for record in caplog.records if record.name == kit.log.name]
+    assert any("must not list its testsuites.streamgraft.io:" in text for text in told)
+    assert any("testsuites.streamgraft.io in namespace a: 403" in text for text in told)
+
+
+class EmptyClient(FakeClient):
+    """Its API server has no objects."""
+
+    async def list(
+        self, path: str, selectors: Mapping[str, str], *, metadata_only: bool = False
+    ) -> Object:
+        return {**await super().list(path, selectors, metadata_only=metadata_only), "items": []}
+
+
+async def test_it_leads_when_all_was_listed_and_tells_what_is_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An operator that does nothing must not look as if it were well."""
+    monkeypatch.setattr(kit, "UNLISTED_SECONDS", 0.2)
+    client, stopping = EmptyClient(), asyncio.Event()
+    client.refused, client.undefined = {IMPORT.path()}, {TEST_SUITE.path()}
+    running = asyncio.ensure_future(assembly.run(client, Settings("b:9092", {}, "image"), stopping))
+    await asyncio.sleep(0.5)
+    told = [record.message for record in caplog.records if record.levelno == logging.ERROR]
+    assert told
+    assert "testsuites.streamgraft.io: 404" in told[0]
+    assert "apply deploy/crds of this release" in told[0]
+    assert "imports.streamgraft.io: 403" in told[0]
+    assert "apply the roles of this release" in told[0]
+    assert "jobs.streamgraft.io" not in told[0]
+    assert leading() == 0
+    client.refused.clear()
+    client.undefined.clear()
+    async with asyncio.timeout(10):
+        while not leading():
+            await asyncio.sleep(0.05)
+        stopping.set()
+        await running
+    assert leading() == 0
+
+
+def leading() -> float | None:
+    """Return what Prometheus reads."""
+    return metrics.REGISTRY.get_sample_value("streamgraft_operator_leading")
 
 
 async def test_it_is_admitted_as_a_whole_when_it_can_be_read() -> None:

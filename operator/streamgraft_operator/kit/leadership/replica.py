@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from streamgraft_operator.kit import metrics
 from streamgraft_operator.kit.leadership import Elector
 
 log = logging.getLogger(__name__)
@@ -35,7 +34,6 @@ async def run(elector: Elector, work: Work, stopping: asyncio.Event) -> None:
 async def _lead(elector: Elector, work: Work, stopping: asyncio.Event) -> None:
     """Work until the replica leaves, loses the lease, or fails; then give the lease up."""
     log.info("leading")
-    metrics.LEADING.set(1)
     finish = asyncio.Event()
     holding = asyncio.ensure_future(elector.hold())
     working = asyncio.ensure_future(work(finish))
@@ -48,7 +46,6 @@ async def _lead(elector: Elector, work: Work, stopping: asyncio.Event) -> None:
             {holding, working}, timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED
         )
     finally:
-        metrics.LEADING.set(0)
         await _end(holding, working, leaving)
         await elector.release()
     if not working.cancelled():
