@@ -80,7 +80,7 @@ def _wait(url: str, auth: tuple[str, str] | None) -> None:
         try:
             if requests.get(url, timeout=5, auth=auth).status_code == 200:
                 return
-        except requests.ConnectionError:
+        except requests.RequestException:
             pass
         time.sleep(0.1)
     raise TimeoutError(url)

@@ -17,7 +17,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from tests.pe_runtime.chain import chain as chain
@@ -42,6 +42,8 @@ from streamgraft_common.resources import (
     RuntimeStatus,
 )
 from streamgraft_local import Cluster
+from streamgraft_pe_runtime.brokers import Brokers
+from streamgraft_pe_runtime.positions import Positions
 
 SHARDS = 2
 KEYS = 20
@@ -472,6 +474,16 @@ class Output:
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()
+
+
+async def published(brokers: Brokers, positions: Positions) -> None:
+    """Publish as a PE does: a broker that has just started coordinates no groups yet."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await asyncio.to_thread(brokers.publish, positions)
+            except KafkaException:
+                await asyncio.sleep(0.2)
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
+from tests.pe_runtime.conftest import published
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import brokers as module
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.metrics import PeMetrics
-from streamgraft_pe_runtime.positions import Positions
 
 
 class PlayedBrokers(Brokers):
@@ -91,16 +91,6 @@ async def test_a_partition_that_fails_leaves_the_others_readable(cluster: Cluste
     assert await asyncio.to_thread(brokers.published, [(topic, 1)]) == {(topic, 1): 3}
     assert not await asyncio.to_thread(brokers.has_records, place, 0)
     brokers.close()
-
-
-async def published(brokers: Brokers, positions: Positions) -> None:
-    """Publish as a PE does: a broker that has just started coordinates no groups yet."""
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                return await asyncio.to_thread(brokers.publish, positions)
-            except KafkaException:
-                await asyncio.sleep(0.2)
 
 
 def test_positions_have_an_age_as_of_the_scrape(monkeypatch: pytest.MonkeyPatch) -> None:

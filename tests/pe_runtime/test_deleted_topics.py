@@ -31,9 +31,9 @@ class ChainWithLedger(Chain):
 
 @pytest.fixture
 def with_ledger(chain: Chain) -> Iterator[ChainWithLedger]:
-    """A chain that does not run yet, and does not wait for long."""
+    """A chain that does not run yet."""
     places = chain.session, chain.cluster, chain.checkpoint, chain.source, chain.outputs
-    found = ChainWithLedger(*places, options={"kafka.max.block.ms": "3000"})
+    found = ChainWithLedger(*places)
     yield found
     if found.running:
         found.running.stop(0)
@@ -52,7 +52,9 @@ def test_a_ledger_whose_topic_was_deleted(with_ledger: ChainWithLedger, amid: bo
     chain.stop()
     admin.delete_topics([chain.ledger])[chain.ledger].result()
     if amid:
+        chain.options = {"kafka.max.block.ms": "3000"}
         chain.start()
+        chain.options = {}
         chain.write(20, 30)
         said = failures.explained(chain.failure())
         assert said.reason == "LedgerUnavailable"

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from pyspark.sql import SparkSession
 from tests.e2e.tls_broker import TlsBroker, tls_broker
+from tests.pe_runtime.conftest import published
 
 from streamgraft_common.pe_metadata import InputPort, PeMetadata
 from streamgraft_local import Cluster
@@ -233,7 +234,7 @@ def _by_stores(broker: TlsBroker) -> tuple[str, dict[str, str]]:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("shown", [_by_password, _by_pem_file, _by_stores])
-def test_brokers_let_in_who_spark_would_be(
+async def test_brokers_let_in_who_spark_would_be(
     session: SparkSession,
     broker: TlsBroker,
     shown: Callable[[TlsBroker], tuple[str, dict[str, str]]],
@@ -246,7 +247,7 @@ def test_brokers_let_in_who_spark_would_be(
     found = clients(jvm, pe(source("theirs", servers)), {"theirs": options})
     asked = Brokers(servers, "group", found[servers])
     assert asked.partitions("theirs") == [0, 1]
-    asked.publish({("theirs", 0): 1})
+    await published(asked, {("theirs", 0): 1})
     assert asked.published([("theirs", 0)]) == {("theirs", 0): 1}
     asked.close()
 

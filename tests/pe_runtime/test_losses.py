@@ -263,6 +263,7 @@ async def test_what_a_job_goes_on_without_is_counted(stage: Any, output: Any) ->
     delete(stage, 40)
     stage.may_lose = True
     again = await stage.start(1, [0, 1])
+    await again.running(0, 1)
     output.until(lambda values: values == {"k0": [*range(10), *range(40, 50)]}, 60)
     status = await again.until(lambda report: bool(report.lost and report.lost.topics))
     assert status.lost.topics == {stage.input: 30}

@@ -103,12 +103,12 @@ class PlayedDriver:
         self.busy = 0.0
         self.met: dict[tuple[str, str], int] = {}
         self.topics: dict[str, str] = {}
-        self._asked = -1
+        self.asked = -1
 
     def busy_seconds(self) -> float:
         """Return what is set."""
-        self.at_rounds.get(self._asked, lambda: None)()
-        self._asked += 1
+        self.at_rounds.get(self.asked, lambda: None)()
+        self.asked += 1
         return self.busy
 
     def malformed(self) -> dict[tuple[str, str], int]:
@@ -156,9 +156,16 @@ def followed(metrics: PeMetrics, checkpoint: Path, driver: PlayedDriver | None =
 
 
 async def rounds(progress: Progress) -> None:
-    """Let some rounds pass."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(progress.run(), 0.5)
+    """Let five rounds pass."""
+    driver = cast(PlayedDriver, progress._driver)
+    last = driver.asked + 6
+    running = asyncio.ensure_future(progress.run())
+    async with asyncio.timeout(60):
+        while driver.asked < last and not running.done():
+            await asyncio.sleep(0.01)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
 
 
 def partitions(metrics: PeMetrics, name: str) -> set[int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.pe_runtime.one_driver import Job, driver, make_topic, read_all, rows, write
@@ -95,6 +96,30 @@ def until_counted(cluster: Cluster, topic: str, records: int) -> None:
         assert count <= len(numbers)
 
 
+def until_read(cluster: Cluster, job: Job, operator: str) -> None:
+    """Wait until a batch of the PE that has an operator has ended where its inputs do."""
+    deadline = time.monotonic() + 60
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test"})
+
+    def is_read_up() -> bool:
+        positions = [
+            (TopicPartition(topic, int(number)), position)
+            for source in job.reports(operator)[-1]["sources"]
+            for topic, partitions in source["endOffset"].items()
+            for number, position in partitions.items()
+        ]
+        assert positions
+        ends = [consumer.get_watermark_offsets(place, timeout=30) for place, _ in positions]
+        return all(
+            end and position >= end[1] for end, (_, position) in zip(ends, positions, strict=True)
+        )
+
+    while not job.reports(operator) or not is_read_up():
+        assert time.monotonic() < deadline, job.reports(operator)[-1:]
+        time.sleep(0.1)
+    consumer.close()
+
+
 def written(cluster: Cluster, job: Job) -> int:
     """Return how many records with an origin the hop has written."""
     (port,) = [port for port in job.pe_of("twofold").outputs if not port.external]
@@ -121,7 +146,8 @@ def test_what_a_cut_off_batch_has_written_is_dropped_when_it_comes_again(
     write(cluster, topic, range(2 * RECORDS, 3 * RECORDS))
     until_counted(cluster, topic, 3 * RECORDS)
     assert written(cluster, job) > 6 * RECORDS, "nothing came again"
-    time.sleep(1)  # What was counted twice would be there by now.
+    for pe in job.pes:  # what was counted twice is there then
+        until_read(cluster, job, pe.operators[0])
     until_counted(cluster, topic, 3 * RECORDS)
     job.stop()
     assert not comes_again(job.checkpoint(job.pe_of("twofold")))
@@ -144,6 +170,7 @@ def test_rows_of_a_batch_that_was_cut_off_go_no_other_way(
         restart(job, "twofold", cut_off=True)
     note.write_text(note.read_text().replace('"7"', f'"{way}"').replace("#7", f"#{way}"))
     restart(job, "twofold", cut_off=True)
+    until_read(cluster, job, "twofold")
     assert job.queries[job.pe_of("twofold").stage_name].stop(30)
     note.write_text(note.read_text().replace(way, "7"))
     restart(job, "twofold", cut_off=False)

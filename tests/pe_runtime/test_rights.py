@@ -1,5 +1,6 @@
 """Brokers that refuse: each right that is missing is named, and so are missing transactions."""
 
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,10 @@ def allow(admin: AdminClient, kind: ResourceType, *operations: AclOperation) -> 
         admin.create_acls([rule])[rule].result(30)
 
 
-def start(session: SparkSession, broker: TlsBroker, checkpoint: Path) -> ShardQuery:
-    """Start a query that writes to the broker."""
+def start(
+    session: SparkSession, broker: TlsBroker, checkpoint: Path, patience: float = 15
+) -> ShardQuery:
+    """Start a query that writes to the broker, and waits for answers for so many seconds."""
     rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
     value = F.col("value").cast("string").alias("value")
     frame = rows.select(F.lit(0).alias("target"), F.lit(OUT).alias("topic"), value)
@@ -77,7 +80,7 @@ def start(session: SparkSession, broker: TlsBroker, checkpoint: Path) -> ShardQu
         broker.address,
         True,
         OUT,
-        options={"kafka.max.block.ms": "5000"},
+        options={"kafka.max.block.ms": str(round(patience * 1000))},
         transactional_id="n.j.s.0",
     )
     return query.start(
@@ -85,9 +88,11 @@ def start(session: SparkSession, broker: TlsBroker, checkpoint: Path) -> ShardQu
     )
 
 
-def refused(session: SparkSession, broker: TlsBroker, checkpoint: Path) -> str:
+def refused(
+    session: SparkSession, broker: TlsBroker, checkpoint: Path, patience: float = 15
+) -> str:
     """Return what is shown of the failure of a query that writes to the broker."""
-    running = start(session, broker, checkpoint)
+    running = start(session, broker, checkpoint, patience)
     with suppress(Exception):  # that it failed is asked below
         running._query.awaitTermination(SECONDS)
     failure = running.failure()
@@ -112,8 +117,11 @@ def test_missing_rights_are_named(
         assert "Read on n.j.out" in said
         allow(admin, TOPICS, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.READ)
         running = start(session, broker, tmp_path / "3")
+        deadline = time.monotonic() + 240
         while not running.reports(-1):
             assert running.failure() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         assert running.stop(SECONDS)
 
 
@@ -130,13 +138,15 @@ def test_an_export_that_may_not_be_read_is_left_out(
         ours = jvm.org.apache.kafka.clients.admin.Admin.create(jvm.java.util.HashMap(settings))
         try:
             assert readable(session, ours) == (0, "Topic authorization failed.")
-            allow(admin, TOPICS, AclOperation.WRITE)
-            assert readable(session, ours) == (
-                0,
-                f"not allowed to read {OUT}: the user needs Read on it",
-            )
-            allow(admin, TOPICS, AclOperation.READ)
-            assert readable(session, ours) == (1, "")
+            for operation, expected in (
+                (AclOperation.WRITE, (0, f"not allowed to read {OUT}: the user needs Read on it")),
+                (AclOperation.READ, (1, "")),
+            ):
+                allow(admin, TOPICS, operation)
+                deadline = time.monotonic() + SECONDS
+                while (found := readable(session, ours)) != expected:  # rules hold a little later
+                    assert time.monotonic() < deadline, found
+                    time.sleep(0.05)
         finally:
             ours.close()
 
@@ -157,4 +167,4 @@ def test_brokers_that_can_have_no_transactions(
     """As three copies of the transactions' log on a single broker."""
     with tls_broker(cluster, tmp_path, {"transaction.state.log.replication.factor": 3}) as broker:
         prepared(broker, tmp_path / "secret", monkeypatch)
-        assert "grant no transactions" in refused(session, broker, tmp_path / "0")
+        assert "grant no transactions" in refused(session, broker, tmp_path / "0", patience=5)

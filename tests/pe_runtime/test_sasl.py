@@ -1,5 +1,7 @@
 """Brokers that ask for a password (SCRAM) or a token (OAUTHBEARER): operator, PE and Spark."""
 
+import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -96,15 +98,22 @@ async def test_operator_pe_and_spark_are_let_in(
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
     options = tuple(KafkaCredentials.parse(secret).librdkafka().items())
     operator = Brokers(broker.sasl, options)
-    assert topic in (await Kafka().look(operator)).partitions
-    assert PeBrokers(broker.sasl, "group", consumer_options(True)).partitions(topic) == [0]
+    of_pe = PeBrokers(broker.sasl, "group", consumer_options(True))
+    async with asyncio.timeout(SECONDS):  # what the broker says of a new topic comes a little later
+        while topic not in (await Kafka().look(operator)).partitions:
+            await asyncio.sleep(0.1)
+        while of_pe.partitions(topic) != [0]:
+            await asyncio.sleep(0.1)
     rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
     value = F.col("value").cast("string").alias("value")
     frame = rows.select(F.lit(0).alias("target"), F.lit(topic).alias("topic"), value)
     target = KafkaTarget.at(broker.sasl, True, topic, options={}, transactional_id=f"{topic}.0")
     running = query.start(Plan(frame, [target], "update"), tmp_path / "checkpoint", 0.2, topic)
+    deadline = time.monotonic() + 240
     while not running.reports(-1):
         assert running.failure() is None
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
     assert running.stop(SECONDS)
     read = session.read.format("kafka").options(**spark_options(True))
     written = read.option("kafka.bootstrap.servers", broker.sasl).option("subscribe", topic)

@@ -94,6 +94,7 @@ def test_who_comes_back_after_a_rollback_commits_nothing(
         time.sleep(0.01)
     if not amid:
         there.update(go_back(own, cut))
+    deadline = time.monotonic() + 60
     while query.isActive:
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -102,6 +103,7 @@ def test_who_comes_back_after_a_rollback_commits_nothing(
     assert files(own) == there
 
     heir = begun(session, stage, collect)
+    deadline = time.monotonic() + 60
     while len(list((own / "commits").glob("[0-9]*"))) < 6:
         assert heir.isActive, heir.exception()
         assert time.monotonic() < deadline

@@ -68,7 +68,10 @@ class Stuck:
 async def ends(work: Coroutine[Any, Any, object], said: list[str]) -> None:
     """Check that the process is told to end, and that until then nothing goes on."""
     waiting = asyncio.create_task(work)
-    done, _ = await asyncio.wait({waiting}, timeout=0.5)
+    async with asyncio.timeout(30):
+        while not said and not waiting.done():
+            await asyncio.sleep(0.01)
+    done, _ = await asyncio.wait({waiting}, timeout=0.2)
     waiting.cancel()
     assert not done, waiting.exception()
     assert said == ["it does not end"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +38,11 @@ async def test_batch_of_several_shards_is_ended_before_they_part(
     output.until(lambda values: sum(map(len, values.values())) > many)
     folder = stage.folder / "checkpoints" / stage.metadata().checkpoint_path
     (checkpoint,) = folder.glob("queries/*")
+    deadline = time.monotonic() + 240
     while True:  # until it is dead amid a batch
         while not await asyncio.to_thread(is_cut_off, checkpoint):
+            assert first.process.poll() is None, first.log.read_text()[-4000:]
+            assert time.monotonic() < deadline
             await asyncio.sleep(0)
         first.signal(signal.SIGSTOP)
         if is_cut_off(checkpoint):

@@ -1,5 +1,7 @@
 """Where in its interval a query is triggered."""
 
+import itertools
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -35,7 +37,7 @@ def session(cluster: Cluster) -> Iterator[SparkSession]:
     with driver(cluster, {}) as session:
         writer = ticks(session).writeStream.foreachBatch(count)
         query = writer.trigger(processingTime="100 milliseconds").start()
-        began_at(query, 3)
+        batches(query, 3)
         query.stop()
         yield session
 
@@ -50,14 +52,30 @@ def count(batch: DataFrame, batch_id: int) -> None:
     batch.count()
 
 
-def began_at(query: StreamingQuery, count: int) -> list[float]:
-    """Wait for so many batches, and return when they began (Unix time)."""
+def batches(query: StreamingQuery, count: int) -> list[tuple[float, float]]:
+    """Wait for so many batches, and return when they began and ended (Unix time)."""
     deadline = time.monotonic() + 60
     while len(query.recentProgress) < count:
         assert query.exception() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return [datetime.fromisoformat(done.timestamp).timestamp() for done in query.recentProgress]
+    began = [datetime.fromisoformat(done.timestamp).timestamp() for done in query.recentProgress]
+    took = [done.durationMs["triggerExecution"] / 1000 for done in query.recentProgress]
+    return [(at, at + seconds) for at, seconds in zip(began, took, strict=True)]
+
+
+def are_at(found: list[tuple[float, float]], interval: float, share: float) -> bool:
+    """Return whether batches followed each other at the times of triggers: a batch that takes until
+    after the next time is followed at once, or at the time behind it, if it is the first and had no
+    such times when it began."""
+
+    def behind(now: float) -> float:
+        return (math.floor(now / interval - share) + 1 + share) * interval
+
+    return all(
+        any(-0.01 < at - due < 1.5 for due in (max(ended, behind(began)), behind(ended)))
+        for (began, ended), (at, _) in itertools.pairwise(found)
+    )
 
 
 @pytest.mark.integration
@@ -69,10 +87,9 @@ def test_a_query_is_triggered_at_its_own_time(session: SparkSession, tmp_path: P
         query = ticks(session).writeStream.foreachBatch(count)
         running = query.trigger(processingTime="2 seconds").start()
         ShardQuery(session, running, Triggers(session, 2.0, share=0.25), tmp_path).set_interval(2.0)
-        began = began_at(running, 3)
+        found = batches(running, 3)
         running.stop()
-        assert all(0.5 <= at % 2.0 < 1.5 for at in began[1:]), began
-        assert began[1] - began[0] < 3.0
+        assert are_at(found, 2.0, 0.25), found
 
 
 @pytest.mark.integration
@@ -90,10 +107,9 @@ def test_a_new_interval_holds_from_the_next_trigger_on(
     shard = ShardQuery(session, running, Triggers(session, 3600.0, share=0.5), tmp_path)
     shard.set_interval(3600.0)
     shard.set_interval(4.0)
-    began = began_at(running, 2)
+    found = batches(running, 2)
     running.stop()
-    assert 2.0 <= began[1] % 4.0 < 3.9, began
-    assert began[1] - began[0] < 6.0
+    assert are_at(found, 4.0, 0.5), found
 
 
 _SET_BACK = """

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from streamgraft_local import ports
 from streamgraft_local.paths import cache_folder
 from streamgraft_local.progress import silent
 from streamgraft_local.toolchain.cache import Cache
@@ -27,12 +28,9 @@ ACCESS_KEY, SECRET_KEY = "access", "secret-access"
 PATIENCE_SECONDS = 20.0
 
 
-def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind((host, 0))
-        port: int = found.getsockname()[1]
-        return port
+def free_port() -> int:
+    """Return a port that nobody listens on, and that no outgoing connection takes."""
+    return ports.choose(("server",), {})["server"]
 
 
 @contextmanager

@@ -75,8 +75,8 @@ async def test_what_was_marked_last_is_collected_as_well(
     kube: KubeClient, namespace: str, object_store_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though no other savepoint is deleted later."""
-    monkeypatch.setattr(manifest, "GRACE_SECONDS", 2.0)
-    monkeypatch.setattr(module, "LATER_SECONDS", 2.5)
+    monkeypatch.setattr(manifest, "GRACE_SECONDS", 6.0)
+    monkeypatch.setattr(module, "LATER_SECONDS", 8.0)
     texts = {key.replace("-", "_"): text for key, text in S3_CREDENTIALS.items()}
     await secret(kube, namespace, **texts)
     bucket = {"bucket": "copies", "endpoint": object_store_address, "secret": "keys"}

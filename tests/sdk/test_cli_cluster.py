@@ -156,10 +156,25 @@ def test_submit_removes_what_is_no_longer_asked_for(
     command.succeed("cancel", "wordcount")
 
 
-def test_submit_that_does_not_become_healthy_in_time(command: CommandLine, bundle: Path) -> None:
+def described(bundle: Path, operator: str, **changes: Any) -> Path:
+    """Return a copy of a bundle whose description has other fields of an operator."""
+    other = bundle.with_name("other.zip")
+    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(other, "w") as new:
+        adl = json.loads(old.read(ADL_FILE))
+        (found,) = [item for item in adl["operators"] if item["name"] == operator]
+        found.update(changes)
+        for name in old.namelist():
+            new.writestr(name, old.read(name) if name != ADL_FILE else json.dumps(adl))
+    return other
+
+
+def test_submit_that_does_not_become_healthy_in_time(
+    namespace: str, command: CommandLine, bundle: Path
+) -> None:
     """Waiting ends with an error that says that the source topic is missing; the job stays."""
-    answer = command.fail("submit", bundle, "--wait", "--timeout", "1", code=EXIT_SOURCES_MISSING)
-    assert "is not healthy after 1 s" in answer
+    missing = described(bundle, "lines", kafka={"topic": f"{namespace}-lines"})
+    answer = command.fail("submit", missing, "--wait", "--timeout", "10", code=EXIT_SOURCES_MISSING)
+    assert "is not healthy after 10 s" in answer
     assert "wordcount" in command.succeed("watch", "--once")
     command.succeed("cancel", "wordcount")
 
@@ -186,8 +201,9 @@ async def test_a_width_that_is_overruled_is_no_longer_awaited(
     waiting = asyncio.create_task(
         asyncio.to_thread(command.fail, "scale", "j", "r", "2", "--wait", "--timeout", "3600")
     )
-    while (await kube.get(f"{path}/j-r"))["spec"]["width"] != 2:
-        await asyncio.sleep(0.05)
+    async with asyncio.timeout(240):
+        while (await kube.get(f"{path}/j-r"))["spec"]["width"] != 2:
+            await asyncio.sleep(0.05)
     await kube.patch(f"{path}/j-r/scale", {"spec": {"replicas": 3}})
     output = await waiting
     assert "width 3 of region r was set in the meantime, so 2 is no longer awaited" in output
@@ -279,14 +295,6 @@ def test_commands_print_what_came_of_them(
     assert gone == {"job": "wordcount", "namespace": namespace, "existed": True}
 
 
-def _with_other_counts(bundle: zipfile.ZipFile) -> str:
-    """Return the description in a bundle with other code of one operator."""
-    adl = json.loads(bundle.read(ADL_FILE))
-    (counts,) = [item for item in adl["operators"] if item["name"] == "counts"]
-    counts["code"] = "other"
-    return json.dumps(adl)
-
-
 def test_plan_tells_what_is_free(command: CommandLine, bundle: Path) -> None:
     """As soon as the node has been measured, which takes two looks at it."""
     deadline = time.monotonic() + 60
@@ -310,11 +318,9 @@ def test_plan_compares_with_what_runs(
     assert "0 restart" in same
     assert "Nothing that runs would be restarted." in same
     assert "in place: parameters" in command.succeed("plan", bundle, "--param", "shortest-word=5")
-    other = bundle.with_name("other.zip")
-    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(other, "w") as new:
-        for name in old.namelist():
-            new.writestr(name, old.read(name) if name != ADL_FILE else _with_other_counts(old))
-        new.writestr("more.py", "")
+    other = described(bundle, "counts", code="other")
+    with zipfile.ZipFile(other, "a") as archive:
+        archive.writestr("more.py", "")
     document = json.loads(command.succeed("plan", other, "--output", "json"))
     assert document["compared"]
     changes = {pe["stage"]: (pe["change"], pe["differing"]) for pe in document["pes"]}

@@ -1,7 +1,6 @@
 """`streamgraft records` says what is wrong; tests/e2e/test_tutorials.py has the rest."""
 
 import json
-import time
 import uuid
 from pathlib import Path
 from types import SimpleNamespace
@@ -80,13 +79,18 @@ def test_brokers_that_do_not_answer() -> None:
 
 
 class SlowConsumer:
-    """Kafka's client, of a topic that gets a record now and then."""
+    """Kafka's client, of a topic that gets a record now and then. Time passes as it is asked."""
 
     pauses: ClassVar[list[float]]
+    now: ClassVar[float] = 0.0
 
     def __init__(self, _: object) -> None:
         self._left = list(self.pauses)
-        self._next = time.monotonic() + self._left[0]
+        self._next = self.monotonic() + self._left[0]
+
+    @classmethod
+    def monotonic(cls) -> float:
+        return cls.now
 
     def list_topics(self, topic: str, _: float) -> SimpleNamespace:
         return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions=[0])})
@@ -96,19 +100,19 @@ class SlowConsumer:
     def close(self) -> None: ...
 
     def poll(self, _: float) -> SimpleNamespace | None:
-        time.sleep(0.01)
-        if time.monotonic() < self._next:
+        type(self).now += 0.1
+        if self.monotonic() < self._next:
             return None
         self._left.pop(0)
-        self._next = time.monotonic() + (self._left or [0.0])[0]
+        self._next = self.monotonic() + (self._left or [0.0])[0]
         return SimpleNamespace(error=lambda: None, value=lambda: b'{"a": 1}')
 
 
 def test_who_waits_for_records_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """On stderr, once for each that takes long."""
     monkeypatch.setattr(_records, "Consumer", SlowConsumer)
-    monkeypatch.setattr(_records, "_QUIET_SECONDS", 0.2)
-    monkeypatch.setattr(SlowConsumer, "pauses", [0.0, 0.6, 0.0, 0.6], raising=False)
+    monkeypatch.setattr(_records, "time", SlowConsumer)
+    monkeypatch.setattr(SlowConsumer, "pauses", [0.0, 6.0, 0.0, 6.0], raising=False)
     result = CliRunner().invoke(app, ["records", "read", "t", *NOBODY, "--count", "4"])
     assert result.stdout.splitlines() == ['{"a": 1}'] * 4
     said = "{} of 4 records so far; waiting up to a minute for the next one"

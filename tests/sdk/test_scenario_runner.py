@@ -47,9 +47,9 @@ class CannedClient(KubeClient):
         return answer
 
 
-async def problems(*answers: Object | Exception, **probe: Any) -> list[str]:
+async def problems(*answers: Object | Exception, within: float = 30, **probe: Any) -> list[str]:
     """Return what fails in a scenario that waits for a job."""
-    step = {"wait": {**JOB, **probe}, "timeoutSeconds": 2}
+    step = {"wait": {**JOB, **probe}, "timeoutSeconds": within}
     scenario = Scenario.model_validate({"name": "waits", "steps": [step]})
     runner = Runner(CannedClient(*answers), "ns", lambda line: None)
     return await runner.run(scenario, asyncio.Event())
@@ -69,7 +69,7 @@ async def test_a_moment_without_an_answer_is_a_break() -> None:
 
 
 async def test_the_last_look_is_told() -> None:
-    (found,) = await problems(SERVED, Unreachable("no answer from the API server"))
+    (found,) = await problems(SERVED, Unreachable("no answer from the API server"), within=2)
     assert found.endswith("was not done within 2 s: no answer from the API server")
 
 
@@ -187,8 +187,10 @@ def test_a_pod_that_is_deleted_cleans_up(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "streamgraft.scenarios"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         try:
+            deadline = time.monotonic() + 240
             while not began.exists():
                 assert process.poll() is None
+                assert time.monotonic() < deadline
                 time.sleep(0.05)
             process.send_signal(signal.SIGTERM)
             output, _ = process.communicate(timeout=30)

@@ -146,11 +146,14 @@ class Kafka:
     async def _write(self, call: Callable[..., None], brokers: Brokers, given: object) -> None:
         def write() -> None:
             # In the thread: it may have waited for others that never got an answer.
-            if not self._may_write():
-                raise NotLeading(f"nothing sent to Kafka at {brokers}: this replica does not lead")
+            self._check_may_write(brokers)
             call(brokers, given)
 
         await self._run(write)
+
+    def _check_may_write(self, brokers: Brokers) -> None:
+        if not self._may_write():
+            raise NotLeading(f"nothing sent to Kafka at {brokers}: this replica does not lead")
 
     async def _run(self, call: Callable[..., _Answer], *given: object) -> _Answer:
         loop = asyncio.get_running_loop()
@@ -212,7 +215,12 @@ class Kafka:
         group, positions = given
         consumer = self._consumer(brokers, group)
         offsets = [TopicPartition(item.topic, item.partition, item.committed) for item in positions]
-        _guarded(brokers, lambda: consumer.commit(offsets=offsets, asynchronous=False))
+
+        def commit() -> None:
+            self._check_may_write(brokers)  # another may lead since the last attempt
+            consumer.commit(offsets=offsets, asynchronous=False)
+
+        _guarded(brokers, lambda: _settled(commit))
 
     def _groups(self, brokers: Brokers) -> list[str]:
         client = self._client(brokers)

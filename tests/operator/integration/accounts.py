@@ -1,5 +1,6 @@
 """Service accounts with the rights that an administrator gives an operator."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,9 @@ from streamgraft_common.kube import KubeClient, KubeConfig
 from streamgraft_common.kube.client import Object
 
 ACCOUNT = "tenant-operator"
-_CLUSTER_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_CLUSTER_BINDINGS = f"{_RBAC}/clusterrolebindings"
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,31 @@ class Account:
         await self.bind(self.namespace, "Role", role["metadata"]["name"])
 
     async def bind(self, namespace: str, kind: str, role: str) -> None:
-        """Bind a role to it in a namespace."""
+        """Bind a role to it in a namespace; return when it has the rights."""
         binding = self._binding(role, kind, role)
         await self.kube.create(_rbac(namespace, "rolebindings"), binding)
+        await self.until_bound(namespace, kind, role)
+
+    async def until_bound(self, namespace: str, kind: str, role: str) -> None:
+        """Wait until it may do in a namespace what a role that is bound to it there is for: the API
+        server takes note of a binding a little after it was made."""
+        of_one = _rbac(namespace, "roles")
+        roles = f"{_RBAC}/clusterroles" if kind == "ClusterRole" else of_one
+        rule = (await self.kube.get(f"{roles}/{role}"))["rules"][0]
+        resource, _, subresource = rule["resources"][0].partition("/")
+        asked = {
+            "namespace": namespace,
+            "verb": rule["verbs"][0],
+            "group": rule["apiGroups"][0],
+            "resource": resource,
+            "subresource": subresource,
+            "name": rule.get("resourceNames", [""])[0],
+        }
+        user = f"system:serviceaccount:{self.namespace}:{self.name}"
+        review = {"spec": {"user": user, "resourceAttributes": asked}}
+        async with asyncio.timeout(60):
+            while not (await self.kube.create(_REVIEWS, review))["status"]["allowed"]:
+                await asyncio.sleep(0.1)
 
     async def config(self, admin: KubeConfig, pod: str | None = None) -> KubeConfig:
         """Return how to connect as this account, with a token that is bound to a pod if asked."""
@@ -58,4 +83,4 @@ class Account:
 
 
 def _rbac(namespace: str, plural: str) -> str:
-    return f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/{plural}"
+    return f"{_RBAC}/namespaces/{namespace}/{plural}"

@@ -11,7 +11,8 @@ from tests.operator.integration.world import World
 from streamgraft_common.access import SYSTEM_NAMESPACE
 from streamgraft_local import Cluster
 
-LEASE_SECONDS = 3
+LEASE_SECONDS = 9
+"""So long that a leader on a slow machine does not lose it by itself."""
 
 
 @asynccontextmanager

@@ -56,6 +56,7 @@ async def pes(world: World) -> World:
 async def pe(world: World, cluster: Cluster, pod: str | None) -> AsyncIterator[KubeClient]:
     """A client with the token of the account of PEs, bound to a pod if one is named."""
     account = Account(world.client, world.namespace, names.SERVICE_ACCOUNT_PE)
+    await account.until_bound(world.namespace, "ClusterRole", names.SERVICE_ACCOUNT_PE)
     async with KubeClient(await account.config(load_config(cluster.kubeconfig), pod)) as client:
         yield client
 

@@ -50,8 +50,7 @@ async def test_what_is_missing_is_named_and_awaited(world: World) -> None:
     assert (found["status"], found["reason"]) == ("False", "ReferenceMissing")
     assert found["observedGeneration"] == job["metadata"]["generation"]
     assert await world.names(POD) == []
-    events = (await world.client.get(EVENT.path(world.namespace)))["items"]
-    assert "ReferenceMissing" in {event["reason"] for event in events}
+    await world.until(lambda: _told(world, "ReferenceMissing"))
 
     await secret(world, "keys", user="me")
     request = {"requests": {"storage": "1Mi"}}
@@ -64,6 +63,11 @@ async def test_what_is_missing_is_named_and_awaited(world: World) -> None:
     await world.client.create(HOST_POOL.path(world.namespace), pool)
     job = await world.eventually(JOB, "job", _all_found)
     assert job["status"]["phase"] == "Submitted"
+
+
+async def _told(world: World, reason: str) -> bool:
+    events = (await world.client.get(EVENT.path(world.namespace)))["items"]
+    return reason in {event["reason"] for event in events}
 
 
 async def test_live_settings_restart_nothing_and_others_only_their_pe(world: World) -> None:

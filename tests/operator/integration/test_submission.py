@@ -16,6 +16,7 @@ from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PROCESSING_ELEMENT
 from streamgraft_local import Cluster
 from streamgraft_operator.application import fetching
+from streamgraft_operator.kit.external_calls import PARALLEL_IN_NAMESPACE
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
@@ -194,11 +195,13 @@ async def test_jobs_that_wait_for_servers_hold_up_no_other(
 ) -> None:
     monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 600.0)
     await world.upload(bundle(application(world.namespace)))
-    async with silent_server() as port:
+    async with silent_server() as (port, asked):
         for number in range(10):
             await world.submit(f"url-{number}", bundle={"url": f"http://127.0.0.1:{port}/b.zip"})
             await world.submit(f"kafka-{number}", bootstrapServers=f"127.0.0.1:{port}")
-        await asyncio.sleep(2)  # all workers have met one by now
+        async with asyncio.timeout(60):  # as many wait as may, for servers of both kinds
+            while asked.count(b"GET ") < PARALLEL_IN_NAMESPACE or not {*asked} - {b"GET ", b""}:
+                await asyncio.sleep(0.05)
         await world.submit("quick")
         await world.job(lambda status: status.get("submittedGeneration"), "quick")
         waiting = await world.job(lambda status: status.get("phase") == "Pending", "url-3")
@@ -206,17 +209,18 @@ async def test_jobs_that_wait_for_servers_hold_up_no_other(
 
 
 @asynccontextmanager
-async def silent_server() -> AsyncIterator[int]:
-    """Serve a port that takes connections and never answers."""
-    over = asyncio.Event()
+async def silent_server() -> AsyncIterator[tuple[int, list[bytes]]]:
+    """Serve a port that takes connections and never answers; give it, and how each began."""
+    over, asked = asyncio.Event(), list[bytes]()
 
-    async def silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
+            asked.append(await reader.read(4))
             await over.wait()
         finally:
             writer.close()
 
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     async with server:
-        yield server.sockets[0].getsockname()[1]
+        yield server.sockets[0].getsockname()[1], asked
         over.set()

@@ -10,6 +10,7 @@ from streamgraft_common.kinds import EVENT, POD
 from streamgraft_common.kube import Invalid
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB
+from streamgraft_operator.warm_pool import step
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
 
@@ -59,16 +60,17 @@ async def test_widening_adopts(world: World, player: HandPlayedPe, source_topic:
 
 
 async def test_channels_that_go_fill_it(
-    world: World, player: HandPlayedPe, source_topic: str
+    world: World, player: HandPlayedPe, source_topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their pods wait there, and are the next channels."""
     warm = await with_pool(world, 2)
+    monkeypatch.setattr(step, "SETTLED_SECONDS", 600.0)  # so nothing else fills it
     uids = await world.uids()
     for _ in range(2):
         await world.scale("job-r", 3)
         region = await world.serving("job-r", 3)
         assert set(await world.names(POD, region["status"]["selector"])) == {"job-2-1", *warm}
-        await world.scale("job-r", 1)  # before the pool is filled: a change is under way by then
+        await world.scale("job-r", 1)
         await world.serving("job-r", 1)
         assert await pool(world, 2) == warm
     now = await world.uids()

@@ -134,6 +134,11 @@ async def test_width_that_gets_no_healthy_channels_is_rolled_back(
     # The job is what it was: nobody waits for channels that are not tried for now.
     job = await world.job_in("Healthy")
     assert job["status"]["message"] == f"all {job['status']['peCount']} PEs are ready"
+    patient = {"regions": {"r": {"changeDeadlineSeconds": 60}}}
+    await world.client.patch(JOB.path(world.namespace, "job"), {"spec": patient})
+    await world.eventually(
+        PARALLEL_REGION, "job-r", lambda item: item and item["spec"]["changeDeadlineSeconds"] == 60
+    )
     player.serving = True
     await world.scale("job-r", 3)
     await world.serving("job-r", 3)

@@ -50,6 +50,14 @@ async def test_a_folder_that_can_not_be_removed_is_told(tmp_path: Path) -> None:
     assert str(tmp_path) in event.message
 
 
+async def _still_removes(volume: Volume) -> bool:
+    try:
+        assert await remove_checkpoints(volume, _job(generationId=1)) is None
+    except UnderWay:
+        return True
+    return False
+
+
 async def test_a_worker_does_not_wait_for_a_volume_that_is_slow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,8 +79,7 @@ async def test_a_worker_does_not_wait_for_a_volume_that_is_slow(
     assert await asyncio.to_thread(lambda: "at once") == "at once"
     answers.set()
     async with asyncio.timeout(30):
-        while (tmp_path / "prod" / "orders-u-1").exists():
+        while await _still_removes(volume):
             await asyncio.sleep(0.01)
-    await asyncio.sleep(0.1)
-    assert await remove_checkpoints(volume, _job(generationId=1)) is None
+    assert not (tmp_path / "prod" / "orders-u-1").exists()
     assert begun == ["volume_0"]

@@ -1,7 +1,8 @@
 """What the operator may do in Kafka by the table of docs/operate/operations.md, and by no less."""
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -98,16 +99,23 @@ def _revoke(admin: AdminClient) -> None:
         done.result(30)
 
 
+async def until_there(brokers: Brokers, topics: Mapping[str, int]) -> None:
+    """Wait until the brokers tell of topics with so many partitions, a little after a change."""
+    async with asyncio.timeout(30):
+        while not topics.items() <= (await Kafka().look(brokers)).partitions.items():
+            await asyncio.sleep(0.1)
+
+
 async def everything(broker: TlsBroker) -> None:
     """Do what the operator does for a job, from its beginning to its end."""
     kafka, brokers = Kafka(), _brokers(broker)
     planned = PlannedTopic(TOPIC, 2, str(brokers), external=False, awaited=False)
     sink = PlannedTopic(SINK, 1, str(brokers), external=True, awaited=False)
-    assert SOURCE in (await kafka.look(brokers)).partitions
+    await until_there(brokers, {SOURCE: 1})
     await kafka.change(brokers, TopicChanges((planned, sink), (), ()))
     wider = PlannedTopic(TOPIC, 4, str(brokers), external=False, awaited=False)
     await kafka.change(brokers, TopicChanges((), (wider,), ()))
-    assert {TOPIC, SINK} <= (await kafka.look(brokers)).partitions.keys()
+    await until_there(brokers, {TOPIC: 4, SINK: 1})
     assert await kafka.drained(brokers, GROUP, {TOPIC: 4, SOURCE: 1})
     await kafka.renew(brokers, GROUP, [Position(TOPIC, 0, 0, 0), Position(SOURCE, 0, 0, 0)])
     await kafka.fence(brokers, [TRANSACTIONAL_ID])

@@ -161,14 +161,17 @@ async def test_it_is_admitted_as_a_whole_when_it_can_be_read() -> None:
         assert caches.consistent_regions_by_job.get(("b", "one"))
 
 
-async def test_a_namespace_that_is_refused_for_a_moment_is_waited_for() -> None:
+async def test_a_namespace_that_is_refused_for_a_moment_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """An API server that has just started does not know all rights."""
+    monkeypatch.setattr(kit, "REFUSAL_SECONDS", 3.0)
     client = FakeClient()
     client.refused = {PROCESSING_ELEMENT.path("b")}
     caches = Caches(client, ("a", "b"))
     with run(caches):
         asyncio.get_running_loop().call_later(0.05, client.refused.clear)
-        await asyncio.wait_for(caches.synced(), 5)
+        await asyncio.wait_for(caches.synced(), 30)
         assert caches.jobs.get(("b", "one"))
 
 
