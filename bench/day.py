@@ -9,7 +9,7 @@ HPA, adapter, Prometheus, Kafka, Spark; starts of drivers and width changes take
 take.
 
 Forecasts need days, and go by quarters of an hour of the clock: there are none in this. Draws
-docs/policies/day.svg.
+docs/policies/day.svg; at another speed figures and picture have that in their names.
 """
 
 import asyncio
@@ -290,8 +290,9 @@ def write(day: Trace, courses: Mapping[str, Course], speed: float) -> None:
         "hpa_sync_seconds": ClusterSpec().hpa_sync_seconds,
         "trigger_seconds": 1.0,
     }
-    report.write("day", settings, found)
-    (policies.PLOTS / "day.svg").write_text(picture(day, courses, speed))
+    name = "day" if speed == SPEED else f"day-{speed:g}"
+    report.write(name, settings, found)
+    (policies.PLOTS / f"{name}.svg").write_text(picture(day, courses, speed))
 
 
 async def main() -> None:

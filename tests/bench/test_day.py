@@ -69,6 +69,6 @@ async def test_what_has_run_is_written_though_the_next_policy_fails(
     monkeypatch.setattr("sys.argv", ["day", "14400"])
     with pytest.raises(TimeoutError):
         await day.main()
-    figures = report.read("day")["figures"]
+    figures = report.read("day-14400")["figures"]
     assert {name.rpartition(".")[2] for name in figures} == {"demand", "paper"}
-    assert (tmp_path / "day.svg").read_text().count("<polyline") == 1 + 2 + 2
+    assert (tmp_path / "day-14400.svg").read_text().count("<polyline") == 1 + 2 + 2
