@@ -24,24 +24,27 @@ def not_installed(known: Collection[str]) -> dict[str, str]:
     """Return the files of modules that are loaded and not installed, by their names. `known`: first
     parts of names that are none of the application's."""
     found = {}
+    ignored, places = {*known, *_OF_IMAGES}, _places()
     for module in list(sys.modules.values()):
         name = getattr(getattr(module, "__spec__", None), "name", None)
         file = getattr(module, "__file__", None)
-        if name and file and name.partition(".")[0] not in (*known, *_OF_IMAGES):
+        if name and file and name.partition(".")[0] not in ignored:
             path = Path(file)
-            if path.is_file() and not _is_installed(path):
+            if path.is_file() and not _is_within(path, places):
                 found[name] = file
     return found
 
 
-def _is_installed(file: Path) -> bool:
+def _places() -> set[Path]:
+    """Return the folders of what is installed: lib64 may be a link to lib."""
     folders = [*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))]
     folders += [*site.getsitepackages(), site.getusersitepackages()]
-    places = [*map(Path, folders)]
-    real = file.resolve()  # lib64 may be a link to lib, and a file one to an installer's cache
-    return any(file.is_relative_to(place) for place in places) or any(
-        real.is_relative_to(place.resolve()) for place in places
-    )
+    return {path for folder in folders for path in (Path(folder), Path(folder).resolve())}
+
+
+def _is_within(file: Path, places: Collection[Path]) -> bool:
+    real = file.resolve()  # a file may be a link to an installer's cache
+    return any(path.is_relative_to(place) for path in (file, real) for place in places)
 
 
 def left_out(

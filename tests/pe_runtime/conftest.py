@@ -44,6 +44,7 @@ from streamgraft_common.resources import (
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime.brokers import Brokers
 from streamgraft_pe_runtime.positions import Positions
+from streamgraft_pe_runtime.query import ShardQuery
 
 SHARDS = 2
 KEYS = 20
@@ -474,6 +475,15 @@ class Output:
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()
+
+
+def until_reported(running: ShardQuery) -> None:
+    """Wait until a query has ended a batch: Spark tells nobody."""
+    deadline = time.monotonic() + 240
+    while not running.reports(-1):
+        assert running.failure() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 async def published(brokers: Brokers, positions: Positions) -> None:

@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.e2e.tls_broker import TlsBroker, tls_broker
+from tests.pe_runtime.conftest import until_reported
 
 from streamgraft_local import Cluster
 from streamgraft_pe_runtime import query
@@ -117,11 +118,7 @@ def test_missing_rights_are_named(
         assert "Read on n.j.out" in said
         allow(admin, TOPICS, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.READ)
         running = start(session, broker, tmp_path / "3")
-        deadline = time.monotonic() + 240
-        while not running.reports(-1):
-            assert running.failure() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until_reported(running)
         assert running.stop(SECONDS)
 
 

@@ -1,7 +1,6 @@
 """Brokers that ask for a password (SCRAM) or a token (OAUTHBEARER): operator, PE and Spark."""
 
 import asyncio
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from confluent_kafka.admin import (
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.e2e.tls_broker import ALLOWED_URLS, TlsBroker, tls_broker
+from tests.pe_runtime.conftest import until_reported
 from tests.pe_runtime.one_driver import driver
 from tests.pe_runtime.token_server import CLIENT, SECRET, token_server
 
@@ -109,11 +109,7 @@ async def test_operator_pe_and_spark_are_let_in(
     frame = rows.select(F.lit(0).alias("target"), F.lit(topic).alias("topic"), value)
     target = KafkaTarget.at(broker.sasl, True, topic, options={}, transactional_id=f"{topic}.0")
     running = query.start(Plan(frame, [target], "update"), tmp_path / "checkpoint", 0.2, topic)
-    deadline = time.monotonic() + 240
-    while not running.reports(-1):
-        assert running.failure() is None
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.05)
+    until_reported(running)
     assert running.stop(SECONDS)
     read = session.read.format("kafka").options(**spark_options(True))
     written = read.option("kafka.bootstrap.servers", broker.sasl).option("subscribe", topic)

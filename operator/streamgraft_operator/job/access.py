@@ -35,7 +35,7 @@ class AccessKeeper:
             (ROLE_BINDING, manifests.role_binding(namespace)),
         ):
             try:
-                await self._create(kind, namespace, manifest)
+                await self._create_missing(kind, namespace, manifest)
             except Forbidden as refusal:
                 name = names.SERVICE_ACCOUNT_PE
                 raise AccountRefused(
@@ -45,7 +45,7 @@ class AccessKeeper:
                 ) from refusal
         self._seen[namespace] = time.monotonic()
 
-    async def _create(self, kind: Kind, namespace: str, manifest: Object) -> None:
+    async def _create_missing(self, kind: Kind, namespace: str, manifest: Object) -> None:
         # To create what is there is no way to look: a quota counts it before it is refused, or
         # forbids it.
         path = kind.path(namespace, names.SERVICE_ACCOUNT_PE)

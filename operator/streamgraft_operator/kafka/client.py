@@ -126,7 +126,7 @@ class Kafka:
         """Commit the positions of a group that nobody uses once more: brokers forget those that are
         older than their `offsets.retention.minutes`. Raises KafkaUnavailable.
         """
-        await self._write(self._renew, brokers, (group, positions))
+        await self._run(self._renew, brokers, group, positions)
 
     async def groups(self, brokers: Brokers) -> list[str]:
         """Return the names of all consumer groups. Raises KafkaUnavailable."""
@@ -211,13 +211,12 @@ class Kafka:
 
         return _guarded(brokers, ends)
 
-    def _renew(self, brokers: Brokers, given: tuple[str, Sequence[Position]]) -> None:
-        group, positions = given
+    def _renew(self, brokers: Brokers, group: str, positions: Sequence[Position]) -> None:
         consumer = self._consumer(brokers, group)
         offsets = [TopicPartition(item.topic, item.partition, item.committed) for item in positions]
 
         def commit() -> None:
-            self._check_may_write(brokers)  # another may lead since the last attempt
+            self._check_may_write(brokers)  # each time: another may lead since the last attempt
             consumer.commit(offsets=offsets, asynchronous=False)
 
         _guarded(brokers, lambda: _settled(commit))
@@ -316,7 +315,7 @@ def _settled(call: Callable[[], _Answer]) -> _Answer:
         except KafkaException as error:
             if error.args[0].code() not in COORDINATOR_MOVES or time.monotonic() > deadline:
                 raise
-        time.sleep(AGAIN_SECONDS)
+        time.sleep(AGAIN_SECONDS)  # in a thread of its own; Kafka tells nobody when it is settled
 
 
 def _settle(brokers: Brokers, done: Mapping[str, Future[Any]], *harmless: int) -> None:

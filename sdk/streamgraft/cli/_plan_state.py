@@ -129,7 +129,11 @@ async def edited(cluster: Cluster, job: str, spec: dict[str, Any], adl: Adl) -> 
     """
     body = JOB.manifest(job, cluster.namespace, spec)
     path = JOB.path(cluster.namespace, job)
-    answer = await cluster.client.apply(path, body, MANAGER, dryRun="All")
+    return spec_of(await cluster.client.apply(path, body, MANAGER, dryRun="All"), adl)
+
+
+def spec_of(answer: Object, adl: Adl) -> JobSpec:
+    """Return what a Job asks for that the API server was let try, as `edited` does."""
     found, gone = JobSpec.model_validate(answer["spec"]), outlived(answer, adl)
     regions = {name: region for name, region in found.regions.items() if name not in gone}
     return found.model_copy(update={"regions": regions})

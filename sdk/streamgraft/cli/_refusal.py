@@ -8,10 +8,10 @@ from pydantic import ValidationError
 from streamgraft.cli._cluster import Cluster
 from streamgraft.cli._output import CommandError
 from streamgraft.cli._plan_compare import Outlook, outlook
-from streamgraft.cli._plan_state import RunningJob, edited, running
+from streamgraft.cli._plan_state import RunningJob, edited, running, spec_of
 from streamgraft.cli._resubmitted import others_operators
 from streamgraft_common.adl import Adl
-from streamgraft_common.bundle import read_bundle
+from streamgraft_common.bundle import Bundle
 from streamgraft_common.edits import EditRefused, allow
 from streamgraft_common.kube import ApiError, Forbidden
 from streamgraft_common.kube.client import Object
@@ -76,25 +76,23 @@ async def parameters_of(
         return asked  # what is wrong is told by what follows
 
 
-async def check_submission(
-    cluster: Cluster, name: str, data: bytes, spec: dict[str, Any]
-) -> RunningJob | None:
-    """Return the job as it was, as far as there is one and we may see it.
+async def check_submission(cluster: Cluster, tried: Object, bundle: Bundle) -> RunningJob | None:
+    """Return the job as it was, as far as there is one and we may see it; `tried`: as the API
+    server would take it, without storing it.
 
     Raises CommandError if the operator would refuse this: for a new job as well, of which nobody
     would hear it after the submission.
     """
-    bundle = read_bundle(data)
+    name = tried["metadata"]["name"]
     try:
-        job = await running(cluster, name)
-        asked = await edited(cluster, name, spec, bundle.adl)
+        job, spec = await running(cluster, name), spec_of(tried, bundle.adl)
     except (Forbidden, ValidationError):
         return None
     submission = Submission(
         namespace=cluster.namespace,
         job=name,
         uid="",
-        spec=asked,
+        spec=spec,
         bundle=bundle,
         bootstrap_servers="",
     )

@@ -183,8 +183,8 @@ async def _submit(
         data = built_again(request, read_bundle(data).adl, values) or data
         bundle = read_bundle(data)
         # Nothing is stored, and no bundle replaced, of a Job that the API server would not take.
-        await apply(cluster, job, spec, bundle.digest, dryRun="All")
-        before = await check_submission(cluster, job, data, spec)
+        tried = await apply(cluster, job, spec, bundle.digest, dryRun="All")
+        before = await check_submission(cluster, tried, bundle)
         for warning in warnings(job, before, bundle.adl, values):
             output.warn(warning)
         await upload(cluster, job, data)

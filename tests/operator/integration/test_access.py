@@ -15,7 +15,7 @@ from tests.rights import Use, use_of, uses_of
 
 from streamgraft_common import names
 from streamgraft_common.access import NODES, OPERATOR, OWN, namespaced_roles
-from streamgraft_common.kinds import AUTOSCALER, EVENT, LEASE, POD, SECRET, SERVICE
+from streamgraft_common.kinds import AUTOSCALER, LEASE, POD, SECRET, SERVICE
 from streamgraft_common.kube import ApiError, KubeClient, KubeConfig, load_config
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import (
@@ -228,8 +228,8 @@ async def _reported_twice(world: World, reason: str) -> None:
     """Wait until an event was counted a second time."""
     async with asyncio.timeout(60):
         while True:
-            listing = await world.client.get(EVENT.path(world.namespace))
-            if any(item["reason"] == reason and item["count"] == 2 for item in listing["items"]):
+            events = await world.events()
+            if any(event["reason"] == reason and event["count"] == 2 for event in events):
                 return
             await asyncio.sleep(0.05)
 

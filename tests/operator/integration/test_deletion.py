@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
-from streamgraft_common.kinds import CONFIG_MAP, EVENT, POD, SERVICE
+from streamgraft_common.kinds import CONFIG_MAP, POD, SERVICE
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 from streamgraft_operator.kafka.topics import SETTINGS
 from streamgraft_operator.settings import Settings
@@ -53,8 +53,7 @@ async def test_events_tell_the_story(world: World, player: HandPlayedPe, source_
     await world.job_in("Pending")
     await world.upload(bundle(application(world.namespace)))
     await world.job_in("Healthy")
-    listing = await world.client.get(EVENT.path(world.namespace))
-    reasons = {item["reason"] for item in listing["items"]}
+    reasons = {event["reason"] for event in await world.events()}
     assert {"BundleMissing", "Submitting"} <= reasons
 
 

@@ -6,7 +6,6 @@ import pytest
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
-from streamgraft_common.kinds import EVENT
 from streamgraft_common.resources import JOB
 from streamgraft_operator.settings import Settings
 
@@ -29,11 +28,10 @@ async def test_checkpoints_that_stay_are_told(world: World, player: HandPlayedPe
     await world.eventually(JOB, "job", lambda item: item is None)
 
     async def told() -> bool:
-        events = (await world.client.get(EVENT.path(world.namespace)))["items"]
         folder = f"{world.namespace}/job-{job['metadata']['uid']}"
         return any(
             event["reason"] == "CheckpointsLeftOver" and folder in event["message"]
-            for event in events
+            for event in await world.events()
         )
 
     await world.until(told)

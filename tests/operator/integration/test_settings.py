@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from tests.operator.integration.world import World, application, bundle, condition
 
-from streamgraft_common.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME_CLAIM, POD, SECRET, Kind
+from streamgraft_common.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, SECRET, Kind
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import HOST_POOL, JOB, PROCESSING_ELEMENT
 
@@ -66,8 +66,7 @@ async def test_what_is_missing_is_named_and_awaited(world: World) -> None:
 
 
 async def _told(world: World, reason: str) -> bool:
-    events = (await world.client.get(EVENT.path(world.namespace)))["items"]
-    return reason in {event["reason"] for event in events}
+    return reason in {event["reason"] for event in await world.events()}
 
 
 async def test_live_settings_restart_nothing_and_others_only_their_pe(world: World) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 from tests.operator.integration.world import World, application, bundle, condition
 
-from streamgraft_common.kinds import EVENT
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
 
@@ -39,7 +38,7 @@ async def test_what_has_no_job_says_so(world: World) -> None:
         assert "there is no Job lonely in this namespace" in condition(item, "JobFound")["message"]
 
     async def told() -> bool:
-        events = (await world.client.get(EVENT.path(world.namespace)))["items"]
+        events = await world.events()
         kinds = {e["involvedObject"]["kind"] for e in events if e["reason"] == "JobMissing"}
         return kinds == {"ParallelRegion", "ProcessingElement"}
 

@@ -6,7 +6,7 @@ import pytest
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle
 
-from streamgraft_common.kinds import EVENT, POD
+from streamgraft_common.kinds import POD
 from streamgraft_common.kube import Invalid
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB
@@ -128,9 +128,8 @@ async def test_a_limit_of_memory_counts_since_kubernetes_requests_it(
 
 
 async def _says_why(world: World) -> bool:
-    events = (await world.client.get(EVENT.path(world.namespace)))["items"]
     said = "no driver waits: one takes 1024Mi, warmPoolMemory is 1000Mi"
-    return said in [event["message"] for event in events]
+    return said in [event["message"] for event in await world.events()]
 
 
 async def test_pod_that_was_adopted_and_dies_is_replaced_by_the_next(

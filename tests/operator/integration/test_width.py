@@ -7,7 +7,7 @@ from prometheus_client import generate_latest
 from tests.operator.integration.hand_played import HandPlayedPe
 from tests.operator.integration.world import World, application, bundle, condition
 
-from streamgraft_common.kinds import EVENT, POD, SERVICE
+from streamgraft_common.kinds import POD, SERVICE
 from streamgraft_common.kube import Invalid
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import JOB, PARALLEL_REGION, PROCESSING_ELEMENT
@@ -129,8 +129,7 @@ async def test_width_that_gets_no_healthy_channels_is_rolled_back(
     await world.eventually(PROCESSING_ELEMENT, "job-3", lambda item: item is None)
     await world.eventually(POD, "job-3-1", lambda pod: pod is None)
     assert await world.uids() == before
-    events = await world.client.get(EVENT.path(world.namespace))
-    assert "WidthChangeRolledBack" in {event["reason"] for event in events["items"]}
+    assert "WidthChangeRolledBack" in {event["reason"] for event in await world.events()}
     # The job is what it was: nobody waits for channels that are not tried for now.
     job = await world.job_in("Healthy")
     assert job["status"]["message"] == f"all {job['status']['peCount']} PEs are ready"

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streamgraft_common.kinds import CONFIG_MAP, POD, Kind
+from streamgraft_common.kinds import CONFIG_MAP, EVENT, POD, Kind
 from streamgraft_common.kube import KubeClient, NotFound
 from streamgraft_common.kube.client import Object
 from streamgraft_common.resources import HOST_POOL, JOB, PARALLEL_REGION, PROCESSING_ELEMENT
@@ -129,6 +129,11 @@ class World:
         """Return name → uid of all pods."""
         listing = await self.client.get(POD.path(self.namespace))
         return {item["metadata"]["name"]: item["metadata"]["uid"] for item in listing["items"]}
+
+    async def events(self) -> list[Object]:
+        """Return all Events."""
+        items: list[Object] = (await self.client.get(EVENT.path(self.namespace)))["items"]
+        return items
 
     async def eventually(
         self, kind: Kind, name: str, holds: Callable[[Object | None], object]
